@@ -1,0 +1,119 @@
+r"""The BiGCN model."""
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch_geometric.nn import GCNConv
+from torch_geometric.nn.conv import MessagePassing
+from torch_geometric.nn.models.basic_gnn import BasicGNN
+
+from bigcn.feature_graphs import FeatureGraph
+from bigcn.nn.bigcn_conv import BiGCNConv
+from bigcn.nn.published import published_settings
+
+
+class BiGCN(BasicGNN):
+    r"""The graph neural network from the `"BiGCN: A Bi-directional Low-Pass Filtering Graph Neural Network"
+    <https://arxiv.org/abs/2101.05519>`_ paper, using the :class:`~bigcn.nn.BiGCNConv` operator for message passing.
+
+    Args:
+        in_channels (int): Size of each input sample, or :obj:`-1` to derive the size from the first input(s) to the
+            forward method.
+        hidden_channels (int): Size of each hidden sample.
+        num_layers (int): Number of message passing layers.
+        out_channels (int, optional): If not set to :obj:`None`, will apply a final linear transformation to convert
+            hidden node embeddings to output size :obj:`out_channels`. (default: :obj:`None`)
+        dropout (float, optional): Dropout probability, applied between the layers. (default: :obj:`0.`)
+        act, act_first, act_kwargs, norm, norm_kwargs, jk: See :class:`torch_geometric.nn.models.basic_gnn.BasicGNN`.
+        gcn_layers (int, optional): How many of the layers, counted from the top, are
+            :class:`torch_geometric.nn.GCNConv` instead. (default: :obj:`0`)
+        hidden_feature_graph (str, optional): The feature graph of the layers above the first. By default these have
+            the one named in :obj:`feature_graph`, or :obj:`"none"` if that is a finished graph or a tensor, which
+            belongs to the first layer alone. (default: :obj:`None`)
+        penalty_layers (str, optional): Whether :meth:`penalty` adds up :obj:`"all"` layers, as the text of the paper
+            says, or the :obj:`"first"` alone, as the released code does. (default: :obj:`"all"`)
+        **kwargs (optional): Additional arguments of :class:`~bigcn.nn.BiGCNConv`.
+
+    Example:
+        >>> model = BiGCN(64, hidden_channels=16, num_layers=2, out_channels=10, feature_graph="spectral")
+        >>> [type(conv.feature_graph).__name__ for conv in model.convs]
+        ['SpectralGraph', 'SpectralGraph']
+    """
+
+    supports_edge_weight = True
+    supports_edge_attr = False
+    supports_norm_batch: bool
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        num_layers: int,
+        out_channels: int | None = None,
+        dropout: float = 0.0,
+        *,
+        gcn_layers: int = 0,
+        hidden_feature_graph: str | None = None,
+        penalty_layers: Literal["all", "first"] = "all",
+        **kwargs: Any,
+    ) -> None:
+        if not 0 <= gcn_layers < num_layers:
+            raise ValueError(f"'gcn_layers' must leave a BiGCN layer at the bottom of {num_layers} (got {gcn_layers})")
+        if penalty_layers not in ("all", "first"):
+            raise ValueError(f"'penalty_layers' must be 'all' or 'first' (got {penalty_layers!r})")
+        super().__init__(
+            in_channels,
+            hidden_channels,
+            num_layers,
+            out_channels,
+            dropout,
+            bigcn_layers=num_layers - gcn_layers,
+            hidden_feature_graph=hidden_feature_graph,
+            **kwargs,
+        )
+        self.penalty_layers = penalty_layers
+
+    def init_conv(
+        self,
+        in_channels: int,
+        out_channels: int,
+        bigcn_layers: int,
+        hidden_feature_graph: str | None,
+        feature_graph: str | FeatureGraph | Tensor = "none",
+        **kwargs: Any,
+    ) -> MessagePassing:
+        layer = len(self.convs)
+        if layer >= bigcn_layers:
+            return GCNConv(in_channels, out_channels, cached=kwargs.get("cached", False))
+        if layer > 0:
+            by_name = isinstance(feature_graph, str)
+            if hidden_feature_graph is not None:
+                kwargs.pop("feature_graph_kwargs", None)
+            feature_graph = hidden_feature_graph or (feature_graph if by_name else "none")
+            kwargs["check_low_pass"] = False  # the first layer has said it
+        return BiGCNConv(in_channels, out_channels, feature_graph=feature_graph, **kwargs)
+
+    def penalty(self) -> Tensor:
+        """Returns the L1 norm of the feature operators, differentiable."""
+        convs = [conv for conv in self.convs if isinstance(conv, BiGCNConv)]
+        if self.penalty_layers == "first":
+            return convs[0].penalty()
+        return torch.stack([conv.penalty() for conv in convs]).sum()
+
+    @property
+    def num_hops(self) -> int:
+        """How many hops the model reaches, which samplers of neighbourhoods must know."""
+        return sum(conv.num_hops if isinstance(conv, BiGCNConv) else 1 for conv in self.convs)
+
+    @staticmethod
+    def published(dataset: str, case: str = "clean", task: str = "node") -> dict[str, Any]:
+        """Returns the paper's settings as arguments of this class, all but :obj:`in_channels` and
+        :obj:`out_channels`; see :func:`bigcn.nn.published.published_settings`.
+
+        Example:
+            >>> settings = BiGCN.published("cora", "clean")
+            >>> settings["p"], settings["node_strength"], settings["hidden_channels"]
+            (3.0, 1.8, 16)
+        """
+        return published_settings(dataset, case, task)

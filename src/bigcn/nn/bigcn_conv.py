@@ -1,0 +1,273 @@
+r"""The BiGCN layer."""
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.nn import Parameter
+from torch_geometric.nn.conv import MessagePassing
+from torch_geometric.nn.dense.linear import Linear, is_uninitialized_parameter
+from torch_geometric.nn.inits import zeros
+from torch_geometric.typing import Adj, OptTensor
+
+from bigcn.feature_graphs import FeatureGraph, make_feature_graph
+from bigcn.feature_graphs.base import Hop, Operand
+from bigcn.filters import FeatureOperator, FilterForm
+from bigcn.nn.cache import TensorCache
+from bigcn.nn.two_way_filter import TwoWayFilter
+from bigcn.node_graphs import NormalizedGraph, edges_of, normalized_graph, symmetric_normalization
+from bigcn.sparse import SparseMatrix, is_sparse, sparse_from_edges, sparse_from_tensor
+
+
+class BiGCNConv(MessagePassing):
+    r"""The bi-directional low-pass filtering operator from the `"BiGCN: A Bi-directional Low-Pass Filtering Graph
+    Neural Network" <https://arxiv.org/abs/2101.05519>`_ paper.
+
+    .. math::
+        \mathbf{X}^{\prime} = \mathrm{ADMM}(\mathbf{X}, \mathbf{L}_1, \mathbf{L}_2) \, \mathbf{W}
+        = \sum_{a=0}^{k} \mathbf{A}^a \Big( \mathbf{X} \sum_{b=0}^{k} c_{ab} \mathbf{B}^b \mathbf{W} \Big)
+
+    where :math:`\mathbf{A}` is a low-pass filter on the node graph, :math:`\mathbf{B}` one on the feature graph, and
+    :math:`c_{ab}` the coefficients of :math:`k` rounds of ADMM (:func:`bigcn.filters.admm_coefficients`). The narrow
+    side is multiplied first, unless the other order is cheaper.
+
+    The node graph is taken as it is: undirected, no self-loop added, isolated nodes left alone.
+
+    Args:
+        in_channels (int): Size of each input sample, or :obj:`-1` to derive the size from the first input(s) to the
+            forward method.
+        out_channels (int): Size of each output sample.
+        p (float, optional): The penalty of ADMM, greater than :math:`-1`. (default: :obj:`1.0`)
+        node_strength (float, optional): :math:`2\lambda_1/(1+p)`; zero switches the node direction off.
+            (default: :obj:`5.0`)
+        feature_strength (float, optional): :math:`2\lambda_2/(1+p)`; zero switches the feature direction off.
+            (default: :obj:`1.0`)
+        iterations (int, optional): The rounds :math:`k` of ADMM. (default: :obj:`2`)
+        node_filter (str, optional): :obj:`"exact"` for :math:`(\mathbf{I} + s\mathbf{L}_1)^{-1}`, :obj:`"taylor"` for
+            :math:`\mathbf{I} - s\mathbf{L}_1`. (default: :obj:`"exact"`)
+        feature_filter (str, optional): Likewise for :math:`\mathbf{L}_2`. (default: :obj:`"exact"`)
+        feature_graph (str, FeatureGraph or torch.Tensor, optional): :obj:`"learnable"`, :obj:`"correlation"`,
+            :obj:`"spectral"`, :obj:`"uniform"`, :obj:`"identity"`, :obj:`"none"`, a graph, or its adjacency. Named
+            correlation and spectral graphs are computed from the layer's input, without gradient.
+            (default: :obj:`"none"`)
+        feature_operator (str, optional): :obj:`"laplacian"` filters with :math:`\mathbf{L}_2` as the text of the paper
+            says, :obj:`"adjacency"` puts :math:`\mathbf{N}_2 = \mathbf{I} - \mathbf{L}_2` in its place as the released
+            code does. (default: :obj:`"laplacian"`)
+        cached (bool, optional): If set to :obj:`True`, keeps the normalised and compressed graph (and whatever else
+            depends on the input alone) between calls with the very same tensors. Another graph is never mistaken for
+            the cached one. (default: :obj:`False`)
+        bias (bool, optional): If set to :obj:`False`, the layer will not learn an additive bias.
+            (default: :obj:`True`)
+        feature_graph_kwargs (dict, optional): Arguments of the feature graph named. (default: :obj:`None`)
+        normalize (bool, optional): If set to :obj:`False`, takes the edge weights as the entries of
+            :math:`\mathbf{N}_1 = \mathbf{I} - \mathbf{L}_1`. (default: :obj:`True`)
+        tolerance (float, optional): The error allowed in exact filters, which fixes the degree of their Chebyshev
+            polynomials. (default: :obj:`1e-5`)
+        init (str, optional): :obj:`"glorot"`, or :obj:`"released"` for the uniform :math:`\pm 1/\sqrt{F_{out}}` of
+            weights and bias in the released code. (default: :obj:`"glorot"`)
+        check_low_pass (bool, optional): If set to :obj:`False`, does not warn about strengths that make no low-pass
+            filter. (default: :obj:`True`)
+        **kwargs (optional): Additional arguments of :class:`torch_geometric.nn.conv.MessagePassing`.
+
+    Shapes:
+        - **input:** node features :math:`(|\mathcal{V}|, F_{in})` or :math:`(B, |\mathcal{V}|, F_{in})`, dense or
+          (without batch dimension) sparse,
+          edge indices :math:`(2, |\mathcal{E}|)` or sparse matrix :math:`(|\mathcal{V}|, |\mathcal{V}|)`,
+          edge weights :math:`(|\mathcal{E}|)` *(optional)*
+        - **output:** node features :math:`(|\mathcal{V}|, F_{out})`
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        p: float = 1.0,
+        node_strength: float = 5.0,
+        feature_strength: float = 1.0,
+        iterations: int = 2,
+        node_filter: FilterForm = "exact",
+        feature_filter: FilterForm = "exact",
+        feature_graph: str | FeatureGraph | Tensor = "none",
+        feature_operator: FeatureOperator = "laplacian",
+        cached: bool = False,
+        bias: bool = True,
+        feature_graph_kwargs: dict[str, Any] | None = None,
+        normalize: bool = True,
+        tolerance: float = 1e-5,
+        init: Literal["glorot", "released"] = "glorot",
+        check_low_pass: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        kwargs.setdefault("aggr", "add")
+        super().__init__(**kwargs)
+        if init not in ("glorot", "released"):
+            raise ValueError(f"'init' must be 'glorot' or 'released' (got {init!r})")
+
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.cached = cached
+        self.normalize = normalize
+        self.init = init
+        self.filter = TwoWayFilter(
+            p, node_strength, feature_strength, iterations, node_filter, feature_filter, feature_operator, tolerance
+        )
+
+        off = feature_strength == 0
+        self.feature_graph = make_feature_graph(
+            "none" if off else feature_graph, in_channels, **({} if off else feature_graph_kwargs or {})
+        )
+        self.lin = Linear(in_channels, out_channels, bias=False, weight_initializer="glorot")
+        self.bias = Parameter(torch.empty(out_channels)) if bias else None
+        self._graphs, self._operands, self._features = TensorCache(), TensorCache(), TensorCache()
+
+        if check_low_pass:
+            self.filter.warn_if_not_low_pass(self.feature_graph.filters, stacklevel=2)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Resets all learnable parameters of the module and forgets what was cached."""
+        super().reset_parameters()
+        self.lin.reset_parameters()
+        self.feature_graph.reset_parameters()
+        zeros(self.bias)
+        if self.init == "released":
+            bound = self.out_channels**-0.5
+            for parameter in (self.lin.weight, self.bias):
+                if parameter is not None and not is_uninitialized_parameter(parameter):
+                    torch.nn.init.uniform_(parameter, -bound, bound)
+        self._forget()
+
+    def _forget(self) -> None:
+        for cache in (self._graphs, self._operands, self._features):
+            cache.clear()
+
+    @property
+    def num_hops(self) -> int:
+        """How many hops the layer reaches, which samplers of neighbourhoods must know."""
+        return self.filter.num_hops
+
+    def penalty(self) -> Tensor:
+        """Returns the L1 norm of the feature operator, differentiable; zero for a graph computed from the input."""
+        if self.feature_graph.from_input:
+            return self.lin.weight.new_zeros(())
+        return self.feature_graph.l1_norm(self.filter.feature_operator).to(self.lin.weight)
+
+    def forward(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor = None) -> Tensor:
+        """Runs the forward pass.
+
+        Args:
+            x (torch.Tensor): The node features, dense or sparse.
+            edge_index (torch.Tensor or EdgeIndex): The edge indices, or a sparse (transposed) adjacency matrix.
+            edge_weight (torch.Tensor, optional): The edge weights. (default: :obj:`None`)
+        """
+        self._check_features(x)
+        hop = self._node_hop(x, edge_index, edge_weight)
+        operand = self._feature_operand(x, edge_index, edge_weight, hop)
+        weight = self.lin.weight.t()
+        weights_first = self._weights_first(x, edge_index)
+        block = weight if weights_first else x.transpose(-1, -2)
+        blocks, weights = self.feature_graph.powers(operand, block, self.filter.along_features())
+        mixing = self.filter.coefficients if weights is None else self.filter.coefficients @ weights
+        if weights_first:
+            blocks, premixed = self.filter.mix_before_product(blocks, mixing)
+            out = self.filter.along_nodes(self._multiply(x, blocks), premixed, hop)
+        else:
+            parts = [block.transpose(-1, -2) for block in blocks]
+            out = self.filter.along_nodes(parts, mixing, hop) @ weight
+        return out if self.bias is None else out + self.bias
+
+    def _multiply(self, x: Tensor, blocks: list[Tensor]) -> list[Tensor]:
+        """Multiplies the features with all blocks in one product."""
+        wide = torch.cat(blocks, dim=-1) if len(blocks) > 1 else blocks[0]
+        product = self._sparse_features(x).matmul(wide) if is_sparse(x) else x @ wide
+        return list(product.split(self.out_channels, dim=-1))
+
+    def message(self, x_j: Tensor, edge_weight: Tensor) -> Tensor:
+        return edge_weight.view(-1, 1) * x_j
+
+    def _node_hop(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor) -> Hop:
+        """Returns the product with the normalised adjacency of the node graph."""
+        num_nodes = x.size(-2)
+        if isinstance(edge_index, Tensor) and is_sparse(edge_index) and edge_index.shape != (num_nodes, num_nodes):
+            raise ValueError(
+                f"'edge_index' must have shape [{num_nodes}, {num_nodes}] to match 'x' (got {list(edge_index.shape)})"
+            )
+        if self._may_cache(edge_index, edge_weight) and not self.explain:
+            graph: NormalizedGraph = self._graphs.get(
+                (edge_index, edge_weight),
+                ("graph", num_nodes, x.dtype),
+                lambda: self._compressed_graph(edge_index, edge_weight, num_nodes, x.dtype),
+            )
+            return graph.hop
+        edges, weight = edges_of(edge_index, edge_weight)
+        if not self.normalize:
+            weight = x.new_ones(edges.size(1)) if weight is None else weight.to(x.dtype)
+            return lambda block: self.propagate(edges, x=block, edge_weight=weight)
+        weight, isolated = symmetric_normalization(edges, weight, num_nodes, x.dtype)
+        return lambda block: self.propagate(edges, x=block, edge_weight=weight) + isolated * block
+
+    def _compressed_graph(
+        self, edge_index: Adj, edge_weight: OptTensor, num_nodes: int, dtype: torch.dtype
+    ) -> NormalizedGraph:
+        if self.normalize:
+            return normalized_graph(edge_index, edge_weight, num_nodes, dtype)
+        edges, weight = edges_of(edge_index, edge_weight)
+        weight = torch.ones(edges.size(1), device=edges.device) if weight is None else weight
+        matrix = sparse_from_edges(edges[1], edges[0], weight.to(dtype), (num_nodes, num_nodes))
+        return NormalizedGraph(matrix, weight.new_zeros(num_nodes, 1, dtype=dtype))
+
+    def _feature_operand(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor, hop: Hop) -> Operand:
+        """Returns the tensors of the feature graph, computed from the input where it asks for that."""
+        if not (self.feature_graph.from_input and self._may_cache(x, edge_index, edge_weight)):
+            return self.feature_graph.operand(x, hop)
+        operand: Operand = self._operands.get(
+            (x, edge_index, edge_weight), None, lambda: self.feature_graph.operand(x, hop)
+        )
+        return operand
+
+    def _sparse_features(self, x: Tensor) -> SparseMatrix:
+        if not self._may_cache(x):
+            return sparse_from_tensor(x)
+        matrix: SparseMatrix = self._features.get((x,), None, lambda: sparse_from_tensor(x))
+        return matrix
+
+    def _may_cache(self, *tensors: object) -> bool:
+        """Caches only what stays valid: no gradients to keep, no tracing, no batched stand-ins of vmap."""
+        if not self.cached or torch.compiler.is_compiling():
+            return False
+        return all(
+            not (t.requires_grad or torch._C._functorch.is_functorch_wrapped_tensor(t))
+            for t in tensors
+            if isinstance(t, Tensor)
+        )
+
+    def _weights_first(self, x: Tensor, edge_index: Tensor) -> bool:
+        """Counts multiplications: is it cheaper to filter the weights, or the features?"""
+        if is_sparse(x):
+            return True
+        graph, d, h = self.feature_graph, self.in_channels, self.out_channels
+        rows = x.numel() // d
+        edges = (edge_index._nnz() if is_sparse(edge_index) else edge_index.size(1)) * (rows // max(x.size(-2), 1))
+        blocks = graph.num_blocks(self.filter.iterations)
+        # Per column of what is filtered: products with the feature graph, hops on the node graph and their mixing.
+        feature_side = graph.product_cost() * (1 if blocks <= 2 else self.filter.num_feature_hops)
+        node_side = self.filter.num_hops * (edges + blocks * rows)
+        weights_first = (feature_side + node_side + rows * d * blocks) * h
+        features_first = feature_side * rows + node_side * d + rows * d * h
+        return bool(weights_first <= features_first)
+
+    def _check_features(self, x: Tensor) -> None:
+        if not isinstance(x, Tensor):
+            raise ValueError(f"'x' must be a tensor of node features (got {type(x).__name__})")
+        if x.dim() not in (2, 3) or not x.is_floating_point():
+            raise ValueError(
+                f"'x' must be a floating-point tensor of shape [num_nodes, {self.in_channels}] or "
+                f"[batch, num_nodes, {self.in_channels}] (got {x.dtype}, {list(x.shape)})"
+            )
+        if self.in_channels == -1:
+            self.in_channels = x.size(-1)
+            self.lin.initialize_parameters(self.lin, (x,))
+            self.feature_graph.initialize(x.size(-1))
+            self.reset_parameters()
+        if x.size(-1) != self.in_channels:
+            raise ValueError(f"'x' must have {self.in_channels} features (got {x.size(-1)})")

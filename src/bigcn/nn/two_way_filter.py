@@ -1,0 +1,166 @@
+r"""The filter of a layer: strengths, forms and rounds as tensors that follow the layer to its device."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bigcn.feature_graphs.base import FeatureFilter, Hop
+from bigcn.filters import (
+    FeatureOperator,
+    FilterForm,
+    NotLowPassWarning,
+    admm_coefficients,
+    chebyshev_sum,
+    check_forms,
+    check_strength,
+    is_low_pass,
+    resolvent_coefficients,
+)
+
+
+class TwoWayFilter(torch.nn.Module):
+    r"""Holds :math:`c_{ab}`, :math:`\mathbf{A}` and :math:`\mathbf{B}` for a layer; it has no parameters.
+
+    The numbers are buffers, so that they move with the layer, need no copy from the host in a forward pass, and can
+    differ between the members of a population trained together.
+
+    Args:
+        p, node_strength, feature_strength, iterations, node_filter, feature_filter, feature_operator, tolerance: See
+            :class:`~bigcn.nn.BiGCNConv`.
+    """
+
+    coefficients: Tensor
+    node_scale: Tensor
+    feature_scale: Tensor
+    node_chebyshev: Tensor | None
+    feature_chebyshev: Tensor | None
+
+    def __init__(
+        self,
+        p: float,
+        node_strength: float,
+        feature_strength: float,
+        iterations: int,
+        node_filter: FilterForm,
+        feature_filter: FilterForm,
+        feature_operator: FeatureOperator,
+        tolerance: float,
+    ) -> None:
+        super().__init__()
+        check_strength("node_strength", node_strength)
+        check_strength("feature_strength", feature_strength)
+        check_forms(node_filter, feature_filter, feature_operator)
+        self.p = p
+        self.node_strength = node_strength
+        self.feature_strength = feature_strength
+        self.iterations = iterations
+        self.node_filter = node_filter
+        self.feature_filter = feature_filter
+        self.feature_operator = feature_operator
+        self.tolerance = tolerance
+        self._make_buffers(torch.empty(()))
+
+    def _make_buffers(self, like: Tensor) -> None:
+        def buffer(name: str, value: Tensor | float | None) -> None:
+            if value is not None:
+                value = torch.as_tensor(value, dtype=torch.float64).to(like.device, like.dtype)
+            self.register_buffer(name, value, persistent=False)
+
+        def chebyshev(form: FilterForm, strength: float) -> Tensor | None:
+            return resolvent_coefficients(strength, self.iterations, self.tolerance) if form == "exact" else None
+
+        buffer("coefficients", admm_coefficients(self.p, self.iterations))
+        buffer("node_scale", self.node_strength)
+        buffer("feature_scale", self.feature_strength)
+        buffer("node_chebyshev", chebyshev(self.node_filter, self.node_strength))
+        buffer("feature_chebyshev", chebyshev(self.feature_filter, self.feature_strength))
+
+    def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> "TwoWayFilter":
+        # Made anew from the numbers rather than cast, so that `.double()` does not keep single-precision coefficients.
+        super()._apply(fn, recurse)
+        self._make_buffers(self.coefficients)
+        return self
+
+    @property
+    def num_hops(self) -> int:
+        """How many hops on the node graph the filter takes."""
+        if self.node_strength == 0:
+            return 0
+        return self.iterations if self.node_chebyshev is None else self.node_chebyshev.size(-2) - 1
+
+    @property
+    def num_feature_hops(self) -> int:
+        """How many products with a general feature graph the filter takes."""
+        return self.iterations if self.feature_chebyshev is None else self.feature_chebyshev.size(-2) - 1
+
+    def along_features(self) -> FeatureFilter:
+        r"""Returns what a feature graph needs to know of :math:`\mathbf{B}`."""
+        return FeatureFilter(
+            self.iterations, self.feature_filter, self.feature_operator, self.feature_scale, self.feature_chebyshev
+        )
+
+    def along_nodes(self, parts: list[Tensor], mixing: Tensor | None, hop: Hop) -> Tensor:
+        r"""Returns :math:`\sum_a \mathbf{A}^a \mathbf{U}_a` with :math:`\mathbf{U}_a = \sum_m` :obj:`mixing[a, m] *
+        parts[m]`.
+
+        Args:
+            parts (list[torch.Tensor]): Blocks with one row per node.
+            mixing (torch.Tensor, optional): If :obj:`None`, the parts are the :math:`\mathbf{U}_a` themselves, or
+                their sum if the node direction is off.
+            hop (Callable): Multiplies by the normalised node adjacency.
+        """
+        if self.node_strength == 0:
+            return parts[0] if mixing is None else _weighted(mixing.sum(dim=0), parts)
+        if self.node_chebyshev is not None:
+            assert mixing is not None
+            terms = self.node_chebyshev @ mixing
+            return chebyshev_sum(hop, lambda j: _weighted(terms[j], parts), self.num_hops)
+        total = parts[-1] if mixing is None else _weighted(mixing[-1], parts)
+        for a in range(self.iterations - 1, -1, -1):
+            part = parts[a] if mixing is None else _weighted(mixing[a], parts)
+            total = part + torch.lerp(total, hop(total), self.node_scale)
+        return total
+
+    def mix_before_product(self, blocks: list[Tensor], mixing: Tensor) -> tuple[list[Tensor], Tensor | None]:
+        r"""Mixes blocks of the weights where that saves mixing the larger blocks of the nodes later.
+
+        Args:
+            blocks (list[torch.Tensor]): Blocks that span the powers :math:`\mathbf{B}^b \mathbf{W}`.
+            mixing (torch.Tensor): How they mix into the :math:`\mathbf{U}_a`.
+        """
+        if self.node_strength == 0:
+            mixing = mixing.sum(dim=0, keepdim=True)
+        elif self.node_chebyshev is not None or len(blocks) < mixing.size(0):
+            return blocks, mixing
+        return list(torch.tensordot(mixing, torch.stack(blocks), dims=1).unbind(0)), None
+
+    def warn_if_not_low_pass(self, has_feature_graph: bool, stacklevel: int) -> None:
+        """Warns about strengths with which the filter passes high frequencies or flips signs."""
+        feature_strength = self.feature_strength if has_feature_graph else 0.0
+        strengths = (self.p, self.node_strength, feature_strength, self.iterations)
+        if not is_low_pass(*strengths, self.node_filter, self.feature_filter, self.feature_operator):
+            warnings.warn(
+                f"p={self.p:g}, node_strength={self.node_strength:g} ({self.node_filter}), "
+                f"feature_strength={feature_strength:g} ({self.feature_filter}, {self.feature_operator}) and "
+                f"iterations={self.iterations} do not make a low-pass filter on [0, 2]²; "
+                f"'check_low_pass=False' silences this",
+                NotLowPassWarning,
+                stacklevel=stacklevel + 1,
+            )
+
+    def extra_repr(self) -> str:
+        return (
+            f"p={self.p:g}, node={self.node_filter}({self.node_strength:g}), "
+            f"feature={self.feature_filter}({self.feature_strength:g}, {self.feature_operator}), "
+            f"iterations={self.iterations}"
+        )
+
+
+def _weighted(weights: Tensor, parts: list[Tensor]) -> Tensor:
+    total = weights[0] * parts[0]
+    for m in range(1, len(parts)):
+        total = torch.addcmul(total, weights[m], parts[m])
+    return total

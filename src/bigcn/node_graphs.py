@@ -1,0 +1,104 @@
+r"""The node graph of a filter: every format PyG knows, normalised to :math:`\mathbf{N} = \mathbf{I} - \mathbf{L}_1`.
+
+The graph is taken as it is: no self-loop is added, and an isolated node has a zero row in its Laplacian, so that a
+filter leaves it alone.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch_geometric import EdgeIndex
+from torch_geometric.typing import Adj, OptTensor
+
+from bigcn.sparse import SparseMatrix, coordinates, is_sparse, sparse_from_edges
+
+Hop = Callable[[Tensor], Tensor]
+
+
+class NormalizedGraph(NamedTuple):
+    r"""A normalised node graph that multiplies blocks by :math:`\mathbf{N}`.
+
+    Args:
+        matrix (SparseMatrix): :math:`\mathbf{D}^{-1/2} \mathbf{A} \mathbf{D}^{-1/2}`.
+        isolated (torch.Tensor): One where a node has no edge, zero elsewhere; shape :obj:`[num_nodes, 1]`.
+    """
+
+    matrix: SparseMatrix
+    isolated: Tensor
+
+    def hop(self, block: Tensor) -> Tensor:
+        r"""Multiplies a block by :math:`\mathbf{N}`."""
+        return self.matrix.matmul(block) + self.isolated * block
+
+
+def edges_of(edge_index: Adj, edge_weight: OptTensor = None) -> tuple[Tensor, OptTensor]:
+    """Returns the graph as plain :obj:`edge_index` and :obj:`edge_weight` tensors.
+
+    Args:
+        edge_index (torch.Tensor or EdgeIndex): Edge indices, or a sparse tensor holding the transposed adjacency
+            matrix (rows are targets), as everywhere in PyG.
+        edge_weight (torch.Tensor, optional): The edge weights. (default: :obj:`None`)
+    """
+    if not isinstance(edge_index, Tensor):
+        raise ValueError(
+            f"'edge_index' must be a [2, num_edges] tensor, an EdgeIndex or a torch sparse tensor "
+            f"(got {type(edge_index).__name__})"
+        )
+    if is_sparse(edge_index):
+        if edge_weight is not None:
+            raise ValueError("'edge_weight' must not be given beside a sparse 'edge_index', which has its own values")
+        target, source, value = coordinates(edge_index)
+        return torch.stack([source, target]), value
+    if isinstance(edge_index, EdgeIndex):
+        edge_index = edge_index.as_tensor()
+    if edge_index.dim() != 2 or edge_index.size(0) != 2:
+        raise ValueError(f"'edge_index' must have shape [2, num_edges] (got {list(edge_index.shape)})")
+    if edge_index.is_floating_point() or edge_index.dtype == torch.bool:
+        raise ValueError(f"'edge_index' must hold integers (got {edge_index.dtype})")
+    if edge_weight is not None:
+        if edge_weight.numel() != edge_index.size(1):
+            raise ValueError(
+                f"'edge_weight' must have one entry per edge ({edge_index.size(1)}, got {edge_weight.numel()})"
+            )
+        edge_weight = edge_weight.view(-1)
+    return edge_index, edge_weight
+
+
+def symmetric_normalization(
+    edge_index: Tensor, edge_weight: OptTensor, num_nodes: int, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    r"""Returns the entries of :math:`\mathbf{D}^{-1/2} \mathbf{A} \mathbf{D}^{-1/2}` per edge, and the isolated nodes.
+
+    Written without data-dependent shapes or control flow, so that it compiles and can be captured.
+    """
+    source, target = edge_index
+    if edge_weight is None:
+        edge_weight = torch.ones(edge_index.size(1), dtype=dtype, device=edge_index.device)
+    weight = edge_weight.to(dtype)
+    degree = weight.new_zeros(num_nodes).scatter_add(0, target, weight)
+    connected = degree > 0
+    scale = torch.where(connected, torch.where(connected, degree, 1).rsqrt(), 0)
+    return scale[source] * weight * scale[target], (~connected).to(dtype).unsqueeze(-1)
+
+
+def normalized_graph(
+    edge_index: Adj, edge_weight: OptTensor = None, num_nodes: int | None = None, dtype: torch.dtype = torch.float32
+) -> NormalizedGraph:
+    """Normalises a graph and compresses it for fast products.
+
+    Args:
+        edge_index (torch.Tensor or EdgeIndex): The graph, in any format of :func:`edges_of`.
+        edge_weight (torch.Tensor, optional): The edge weights. (default: :obj:`None`)
+        num_nodes (int, optional): The number of nodes; taken from the edges if missing. (default: :obj:`None`)
+        dtype (torch.dtype, optional): The precision of the entries. (default: :obj:`torch.float32`)
+    """
+    if num_nodes is None and isinstance(edge_index, Tensor) and is_sparse(edge_index):
+        num_nodes = edge_index.size(0)
+    edges, weight = edges_of(edge_index, edge_weight)
+    if num_nodes is None:
+        num_nodes = int(edges.max()) + 1 if edges.numel() > 0 else 0
+    entries, isolated = symmetric_normalization(edges, weight, num_nodes, dtype)
+    matrix = sparse_from_edges(edges[1], edges[0], entries, (num_nodes, num_nodes))
+    return NormalizedGraph(matrix, isolated)
