@@ -1,0 +1,131 @@
+"""Two-way smoothing as a scikit-learn estimator."""
+
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+from torch import Tensor
+from torch_geometric.data import Data
+
+from bigcn.feature_graphs import FeatureGraph
+from bigcn.node_graphs import normalized_graph
+from bigcn.smoothing.functional import resolve_feature_graph, smooth
+
+
+class BiSmoother(BaseEstimator):
+    r"""Denoises a table whose rows are the nodes of a graph, along the nodes and along the features.
+
+    Smoothing is transductive, all rows are smoothed together, so there is :meth:`fit_transform` but no
+    :obj:`transform`.
+
+    Args:
+        lambda1 (float, optional): The strength along the node graph. (default: :obj:`1.0`)
+        lambda2 (float, optional): The strength along the feature graph. (default: :obj:`1.0`)
+        feature_graph (str, array_like or FeatureGraph, optional): :obj:`"spectral"`, :obj:`"correlation"`,
+            :obj:`"uniform"`, :obj:`"none"`, or a symmetric :math:`d \times d` matrix. (default: :obj:`"spectral"`)
+        rank (int, optional): The rank of a spectral feature graph. (default: :obj:`16`)
+        method (str, optional): :obj:`"exact"` or :obj:`"admm"`. (default: :obj:`"exact"`)
+        missing (str, optional): :obj:`"error"` refuses NaN, :obj:`"fill"` fills it. (default: :obj:`"error"`)
+        center (bool, optional): If set to :obj:`True`, smooths deviations from the column means, so that the level of
+            a column is left alone. (default: :obj:`True`)
+
+    Attributes:
+        smoothed_ (numpy.ndarray): The smoothed table.
+        feature_graph_ (FeatureGraph): The feature graph that was used; its :meth:`top_edges` tells which features
+            informed each other.
+        n_features_in_ (int): The number of columns.
+
+    Example:
+        >>> edge_index = [[0, 1], [1, 0]]
+        >>> BiSmoother(lambda1=1.0, feature_graph="none").fit_transform([[0.0], [3.0]], graph=edge_index)
+        array([[1.],
+               [2.]])
+    """
+
+    def __init__(
+        self,
+        lambda1: float = 1.0,
+        lambda2: float = 1.0,
+        feature_graph: Any = "spectral",
+        rank: int = 16,
+        method: Literal["exact", "admm"] = "exact",
+        missing: Literal["error", "fill"] = "error",
+        center: bool = True,
+    ) -> None:
+        self.lambda1 = lambda1
+        self.lambda2 = lambda2
+        self.feature_graph = feature_graph
+        self.rank = rank
+        self.method = method
+        self.missing = missing
+        self.center = center
+
+    def fit(self, X: ArrayLike, y: None = None, *, graph: Any = None) -> "BiSmoother":
+        """Smooths the table and keeps the result in :obj:`smoothed_`; see :meth:`fit_transform`."""
+        table = validate_data(
+            self, X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan" if self.missing == "fill" else True
+        )
+        x = torch.from_numpy(np.array(table))
+        edge_index, edge_weight = as_edges(graph, x)
+        spec = self.feature_graph
+        if not isinstance(spec, (str, FeatureGraph)):
+            spec = torch.as_tensor(np.asarray(spec.todense() if sp.issparse(spec) else spec), dtype=x.dtype)
+        mean = torch.nanmean(x, dim=0).nan_to_num() if self.center else x.new_zeros(x.size(1))
+        filled = torch.where(torch.isnan(x), mean, x)
+        hop = None
+        if edge_index is not None:
+            hop = normalized_graph(edge_index, edge_weight, x.size(0), x.dtype).hop
+        # The graph is read off the table as it is; only what is smoothed is centred.
+        self.feature_graph_ = resolve_feature_graph(spec, filled, hop, self.rank)
+        result = smooth(
+            x - mean,
+            edge_index,
+            self.feature_graph_,
+            self.lambda1,
+            self.lambda2 if self.feature_graph_.filters else 0.0,
+            self.method,
+            edge_weight=edge_weight,
+            missing=self.missing,
+        )
+        self.smoothed_: NDArray[Any] = (result + mean).numpy()
+        return self
+
+    def fit_transform(self, X: ArrayLike, y: None = None, *, graph: Any = None) -> NDArray[Any]:
+        """Smooths a table and returns it.
+
+        Args:
+            X (array_like): The table, one row per node.
+            y (None): Ignored; there for scikit-learn's conventions.
+            graph (array_like or Data, optional): The undirected node graph: edge indices of shape
+                :obj:`[2, num_edges]`, a SciPy or torch sparse adjacency, or a PyG :obj:`Data`. Without it, only the
+                feature direction smooths. (default: :obj:`None`)
+        """
+        return self.fit(X, y, graph=graph).smoothed_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing == "fill"
+        return tags
+
+
+def as_edges(graph: Any, x: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    """Returns edge indices and weights of whatever stands for a graph."""
+    if graph is None:
+        return None, None
+    if isinstance(graph, Data):
+        return graph.edge_index, graph.edge_weight
+    if sp.issparse(graph):
+        if graph.shape != (x.size(0), x.size(0)):
+            raise ValueError(f"'graph' must have shape {(x.size(0), x.size(0))} to match 'X' (got {graph.shape})")
+        coo = graph.tocoo()
+        return torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64)), torch.from_numpy(coo.data).to(x.dtype)
+    if isinstance(graph, Tensor):
+        return graph, None
+    edges = np.asarray(graph)
+    if edges.ndim != 2 or edges.shape[0] != 2 or (edges.size and not np.issubdtype(edges.dtype, np.integer)):
+        raise ValueError(f"'graph' must be integer edge indices of shape [2, num_edges] (got {list(edges.shape)})")
+    return torch.from_numpy(edges.astype(np.int64)), None
