@@ -143,6 +143,7 @@ def frequency_response(
         >>> frequency_response([0.0, 2.0], 0.0, p=1, node_strength=5, feature_strength=0)
         tensor([1.0000, 0.2045], dtype=torch.float64)
     """
+    check_rounds(p, iterations)
     check_strength("node_strength", node_strength)
     check_strength("feature_strength", feature_strength)
     check_forms(node_filter, feature_filter, feature_operator)
@@ -232,11 +233,14 @@ def resolvent_coefficients(strength: float, max_power: int = 1, tolerance: float
     # Sampled finely enough that the aliased tail is far below double precision for every power.
     points = 64 if q == 0 else 64 + math.ceil(80 * max_power / -math.log(q))
     angle = (torch.arange(points, dtype=torch.float64) + 0.5) * math.pi / points
-    response = one_sided_response(1 - angle.cos(), strength, "exact")
+    response = one_sided_response(2 * (angle / 2).sin() ** 2, strength, "exact")
     samples = torch.stack([response**a for a in range(max_power + 1)], dim=1)
-    # Only the part that can matter is transformed: the rest has fallen below 1e-17.
+    # The cosine transform by way of the Fourier transform: a large strength needs too many points for a matrix of them.
+    # Only the part that can matter is kept: the rest has fallen below 1e-17.
     degrees = torch.arange(points // 2, dtype=torch.float64)
-    coefficients = 2 / points * torch.cos(torch.outer(degrees, angle)) @ samples
+    spectrum = torch.fft.rfft(torch.cat([samples, samples.flip(0)]), dim=0)[: points // 2]
+    shift = torch.polar(torch.ones_like(degrees), -math.pi / (2 * points) * degrees)
+    coefficients = (spectrum * shift.unsqueeze(1)).real / points
     coefficients[0] /= 2
     coefficients[coefficients.abs() < 1e-15] = 0  # rounding, which would otherwise pass for a long tail
     tail = coefficients.abs().flip(0).cumsum(0).flip(0).amax(dim=1)

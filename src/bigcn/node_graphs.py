@@ -58,6 +58,8 @@ def edges_of(edge_index: Adj, edge_weight: OptTensor = None) -> tuple[Tensor, Op
     if edge_index.is_floating_point() or edge_index.dtype == torch.bool:
         raise ValueError(f"'edge_index' must hold integers (got {edge_index.dtype})")
     if edge_weight is not None:
+        if not isinstance(edge_weight, Tensor):
+            raise ValueError(f"'edge_weight' must be a tensor (got {type(edge_weight).__name__})")
         if edge_weight.numel() != edge_index.size(1):
             raise ValueError(
                 f"'edge_weight' must have one entry per edge ({edge_index.size(1)}, got {edge_weight.numel()})"

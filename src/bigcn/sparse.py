@@ -112,7 +112,8 @@ def spmm(
     dtype = torch.float32 if block.dtype in (torch.float16, torch.bfloat16) else block.dtype
     shape = (crow.numel() - 1, block.size(0))
     matrix = torch.sparse_csr_tensor(crow, col, value.to(dtype), shape, check_invariants=False)
-    return (matrix @ block.to(dtype)).to(block.dtype)
+    with torch.autocast(block.device.type, enabled=False):  # which would ask for a half-precision product
+        return (matrix @ block.to(dtype)).to(block.dtype)
 
 
 @spmm.register_fake

@@ -1,7 +1,7 @@
 r"""What every feature graph can do."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -89,6 +89,13 @@ class FeatureGraph(torch.nn.Module):
         elif self.num_features != num_features:
             raise ValueError(f"'feature_graph' has {self.num_features} features, but the layer has {num_features}")
 
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        # A graph that was computed once and kept can be restored into one made by name.
+        for name, buffer in self._buffers.items():
+            if buffer is None and prefix + name in state_dict:
+                setattr(self, name, torch.empty_like(state_dict[prefix + name]))
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
     def operand(self, x: Tensor | None = None, hop: Hop | None = None) -> Operand:
         r"""Returns the tensors that :meth:`product` works with.
 
@@ -120,7 +127,7 @@ class FeatureGraph(torch.nn.Module):
             return Powers(self._exact_powers(operand, block, filter))
         blocks = [block]
         for _ in range(filter.iterations):
-            hopped = self.product(operand, blocks[-1])
+            hopped = self.product(operand, blocks[-1]).to(block.dtype)  # autocast may have lowered it
             if filter.operator == "adjacency":
                 blocks.append(blocks[-1] - filter.strength * hopped)
             else:

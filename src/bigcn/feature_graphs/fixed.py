@@ -37,7 +37,7 @@ class GivenGraph(FeatureGraph):
         matrix = sparse_from_edges(
             torch.cat([row, alone]),
             torch.cat([col, alone]),
-            torch.cat([scale[row] * value * scale[col], torch.ones_like(value[:1]).expand(alone.numel())]),
+            torch.cat([scale[row] * value * scale[col], value.new_ones(alone.numel())]),
             (self.num_features, self.num_features),
         )
         self.register_buffer("crow", matrix.crow)
@@ -151,11 +151,12 @@ def check_adjacency(adjacency: Tensor) -> None:
         raise ValueError(f"'feature_adjacency' must be a square matrix (got {shape})")
     if is_sparse(adjacency):
         row, col, values = coordinates(adjacency)
+        values = values.double()
         matrix = torch.sparse_coo_tensor(torch.stack([row, col]), values, adjacency.shape, check_invariants=False)
         gap = (matrix - matrix.t()).coalesce().values()
     else:
-        values = adjacency
-        gap = adjacency.double() - adjacency.double().t()
+        values = adjacency.double()
+        gap = values - values.t()
     if not bool(torch.isfinite(values).all()):
         raise ValueError("'feature_adjacency' must be finite (it has NaN or infinite entries)")
     if bool((values < 0).any()):

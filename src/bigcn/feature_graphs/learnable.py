@@ -29,6 +29,8 @@ class LearnableGraph(FeatureGraph):
     def __init__(
         self, num_features: int, init: Literal["random", "constant"] | Tensor = "random", self_loops: bool = True
     ) -> None:
+        if isinstance(init, Tensor) and num_features == -1:
+            num_features = init.size(0)
         super().__init__(num_features)
         if isinstance(init, Tensor):
             if init.shape != (num_features, num_features):

@@ -148,15 +148,28 @@ def _leading_eigenvectors(
 ) -> tuple[Tensor, Tensor]:
     """Returns the leading eigenpairs of the second moment of the smoothed features, largest first."""
     num_features = x.size(-1)
-    if num_features <= FULL_DECOMPOSITION and not is_sparse(x):
-        smoothed = _smooth(x, hop, smoothing).reshape(-1, num_features)
-        moment = smoothed.t() @ smoothed / smoothed.size(0)
-        values, vectors = torch.linalg.eigh(_at_least_single(moment))
+    if num_features <= FULL_DECOMPOSITION:
+        values, vectors = torch.linalg.eigh(_at_least_single(_second_moment(x, hop, smoothing)))
         keep = num_features if with_floor else min(rank, num_features)
         values, vectors = values.flip(0)[:keep], vectors.flip(1)[:, :keep]
     else:
         values, vectors = _subspace_iteration(x, hop, rank, smoothing)
     return values.to(x.dtype), vectors.to(x.dtype).contiguous()
+
+
+def _second_moment(x: Tensor, hop: Hop | None, smoothing: float) -> Tensor:
+    """Returns the second moment of the smoothed features; sparse ones are smoothed a few columns at a time."""
+    num_features = x.size(-1)
+    if not is_sparse(x):
+        smoothed = _smooth(x, hop, smoothing).reshape(-1, num_features)
+        return smoothed.t() @ smoothed / smoothed.size(0)
+    matrix = sparse_from_tensor(x)
+    columns = []
+    for block in torch.eye(num_features, dtype=x.dtype, device=x.device).split(64, dim=1):
+        smoothed = _smooth(_smooth(matrix.matmul(block.contiguous()), hop, smoothing), hop, smoothing)
+        columns.append(matrix.transpose_matmul(smoothed) / x.size(0))
+    moment = torch.cat(columns, dim=1)
+    return (moment + moment.t()) / 2
 
 
 def _subspace_iteration(

@@ -85,7 +85,8 @@ class BiGCN(BasicGNN):
     ) -> MessagePassing:
         layer = len(self.convs)
         if layer >= bigcn_layers:
-            return GCNConv(in_channels, out_channels, cached=kwargs.get("cached", False))
+            # Not cached: GCNConv would take its first graph for every later one.
+            return GCNConv(in_channels, out_channels)
         if layer > 0:
             by_name = isinstance(feature_graph, str)
             if hidden_feature_graph is not None:

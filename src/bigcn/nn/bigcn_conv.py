@@ -161,6 +161,7 @@ class BiGCNConv(MessagePassing):
             edge_weight (torch.Tensor, optional): The edge weights. (default: :obj:`None`)
         """
         self._check_features(x)
+        x = x.to(self.lin.weight.dtype)  # they differ under autocast alone
         hop = self._node_hop(x, edge_index, edge_weight)
         operand = self._feature_operand(x, edge_index, edge_weight, hop)
         weight = self.lin.weight.t()
@@ -180,6 +181,7 @@ class BiGCNConv(MessagePassing):
         """Multiplies the features with all blocks in one product."""
         wide = torch.cat(blocks, dim=-1) if len(blocks) > 1 else blocks[0]
         product = self._sparse_features(x).matmul(wide) if is_sparse(x) else x @ wide
+        product = product.to(x.dtype)  # autocast may have lowered it
         return list(product.split(self.out_channels, dim=-1))
 
     def message(self, x_j: Tensor, edge_weight: Tensor) -> Tensor:
@@ -218,12 +220,13 @@ class BiGCNConv(MessagePassing):
 
     def _feature_operand(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor, hop: Hop) -> Operand:
         """Returns the tensors of the feature graph, computed from the input where it asks for that."""
-        if not (self.feature_graph.from_input and self._may_cache(x, edge_index, edge_weight)):
-            return self.feature_graph.operand(x, hop)
-        operand: Operand = self._operands.get(
-            (x, edge_index, edge_weight), None, lambda: self.feature_graph.operand(x, hop)
-        )
-        return operand
+        graph = self.feature_graph
+        if graph.from_input and self._may_cache(x, edge_index, edge_weight) and not self.explain:
+            operand: Operand = self._operands.get((x, edge_index, edge_weight), None, lambda: graph.operand(x, hop))
+        else:
+            operand = graph.operand(x, hop)
+        # A finished graph may be more precise than the layer, NumPy's double for instance.
+        return tuple(t.to(x.dtype) if t.is_floating_point() else t for t in operand)
 
     def _sparse_features(self, x: Tensor) -> SparseMatrix:
         if not self._may_cache(x):
@@ -264,10 +267,23 @@ class BiGCNConv(MessagePassing):
                 f"'x' must be a floating-point tensor of shape [num_nodes, {self.in_channels}] or "
                 f"[batch, num_nodes, {self.in_channels}] (got {x.dtype}, {list(x.shape)})"
             )
+        if is_sparse(x) and x.dim() == 3:
+            raise ValueError("'x' must be dense to have a batch dimension")
         if self.in_channels == -1:
-            self.in_channels = x.size(-1)
-            self.lin.initialize_parameters(self.lin, (x,))
-            self.feature_graph.initialize(x.size(-1))
-            self.reset_parameters()
+            self._initialize(x.size(-1))
         if x.size(-1) != self.in_channels:
             raise ValueError(f"'x' must have {self.in_channels} features (got {x.size(-1)})")
+        if x.dtype != self.lin.weight.dtype and not torch.is_autocast_enabled(x.device.type):
+            raise ValueError(f"'x' must have the precision of the layer, {self.lin.weight.dtype} (got {x.dtype})")
+
+    def _initialize(self, in_channels: int) -> None:
+        self.in_channels = in_channels
+        self.lin.initialize_parameters(self.lin, (torch.empty(0, in_channels),))
+        self.feature_graph.initialize(in_channels)
+        self.reset_parameters()
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        saved = state_dict.get(prefix + "lin.weight")
+        if self.in_channels == -1 and saved is not None and not is_uninitialized_parameter(saved):
+            self._initialize(saved.size(1))
+        super()._load_from_state_dict(state_dict, prefix, *args)

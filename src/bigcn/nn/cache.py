@@ -4,6 +4,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from torch import Tensor
+from torch_geometric import EdgeIndex
 
 Key = tuple[Tensor | None, ...]
 
@@ -31,6 +32,8 @@ class TensorCache:
             extra (Hashable): Whatever else it depends on.
             compute (Callable): Computes it.
         """
+        if any(tensor is not None and tensor.is_inference() for tensor in tensors):
+            return compute()  # these are edited without a trace: they keep no version
         # Versions belong to the moment of asking, so they are part of what is compared, not of the tensors.
         extra = (extra, tuple(_version(tensor) for tensor in tensors))
         for position, (known, known_extra, result) in enumerate(self._entries):
@@ -38,7 +41,7 @@ class TensorCache:
                 self._entries.append(self._entries.pop(position))
                 return result
         result = compute()
-        self._entries = [*self._entries[-(self.size - 1) :], (tensors, extra, result)]
+        self._entries = [*self._entries, (tensors, extra, result)][-self.size :]
         return result
 
     def clear(self) -> None:
@@ -56,7 +59,7 @@ class TensorCache:
         return {"size": self.size, "_entries": []}
 
 
-def _version(tensor: Tensor | None) -> int | None:
-    if tensor is None or tensor.is_inference():  # inference tensors have no version, and cannot be edited either
-        return None
-    return tensor._version
+def _version(tensor: Tensor | None) -> Hashable:
+    if isinstance(tensor, EdgeIndex):  # a wrapper, and what it wraps can be edited as well
+        return tensor._version, tensor.as_tensor()._version
+    return None if tensor is None else tensor._version
