@@ -5,7 +5,6 @@ filter leaves it alone.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,22 +14,6 @@ from torch_geometric.typing import Adj, OptTensor
 from bigcn.sparse import SparseMatrix, coordinates, is_sparse, sparse_from_edges
 
 Hop = Callable[[Tensor], Tensor]
-
-
-class NormalizedGraph(NamedTuple):
-    r"""A normalised node graph that multiplies blocks by :math:`\mathbf{N}`.
-
-    Args:
-        matrix (SparseMatrix): :math:`\mathbf{D}^{-1/2} \mathbf{A} \mathbf{D}^{-1/2}`.
-        isolated (torch.Tensor): One where a node has no edge, zero elsewhere; shape :obj:`[num_nodes, 1]`.
-    """
-
-    matrix: SparseMatrix
-    isolated: Tensor
-
-    def hop(self, block: Tensor) -> Tensor:
-        r"""Multiplies a block by :math:`\mathbf{N}`."""
-        return self.matrix.matmul(block) + self.isolated * block
 
 
 def edges_of(edge_index: Adj, edge_weight: OptTensor = None) -> tuple[Tensor, OptTensor]:
@@ -86,21 +69,33 @@ def symmetric_normalization(
 
 
 def normalized_graph(
-    edge_index: Adj, edge_weight: OptTensor = None, num_nodes: int | None = None, dtype: torch.dtype = torch.float32
-) -> NormalizedGraph:
-    """Normalises a graph and compresses it for fast products.
+    edge_index: Adj,
+    edge_weight: OptTensor = None,
+    num_nodes: int | None = None,
+    dtype: torch.dtype = torch.float32,
+    normalize: bool = True,
+) -> SparseMatrix:
+    r"""Returns :math:`\mathbf{N} = \mathbf{I} - \mathbf{L}_1`, compressed for fast products.
 
     Args:
         edge_index (torch.Tensor or EdgeIndex): The graph, in any format of :func:`edges_of`.
         edge_weight (torch.Tensor, optional): The edge weights. (default: :obj:`None`)
         num_nodes (int, optional): The number of nodes; taken from the edges if missing. (default: :obj:`None`)
         dtype (torch.dtype, optional): The precision of the entries. (default: :obj:`torch.float32`)
+        normalize (bool, optional): If set to :obj:`False`, takes the edge weights as the entries.
+            (default: :obj:`True`)
     """
     if num_nodes is None and isinstance(edge_index, Tensor) and is_sparse(edge_index):
         num_nodes = edge_index.size(0)
     edges, weight = edges_of(edge_index, edge_weight)
     if num_nodes is None:
         num_nodes = int(edges.max()) + 1 if edges.numel() > 0 else 0
-    entries, isolated = symmetric_normalization(edges, weight, num_nodes, dtype)
-    matrix = sparse_from_edges(edges[1], edges[0], entries, (num_nodes, num_nodes))
-    return NormalizedGraph(matrix, isolated)
+    if normalize:
+        weight, isolated = symmetric_normalization(edges, weight, num_nodes, dtype)
+        # A one on the diagonal, so that the Laplacian of an isolated node is zero.
+        alone = isolated.view(-1).nonzero().view(1, -1).expand(2, -1)
+        edges = torch.cat([edges, alone], dim=1)
+        weight = torch.cat([weight, weight.new_ones(alone.size(1))])
+    elif weight is None:
+        weight = torch.ones(edges.size(1), device=edges.device)
+    return sparse_from_edges(edges[1], edges[0], weight.to(dtype), (num_nodes, num_nodes))

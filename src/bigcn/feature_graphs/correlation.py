@@ -83,4 +83,5 @@ def cosine_similarity(x: Tensor) -> Tensor:
         gram = x.t() @ x
     norm = gram.diagonal().sqrt()
     scale = torch.where(norm > 0, torch.where(norm > 0, norm, 1).reciprocal(), 0)
-    return (scale.unsqueeze(1) * gram * scale).fill_diagonal_(1)
+    eye = torch.eye(gram.size(1), dtype=torch.bool, device=gram.device)
+    return (scale.unsqueeze(1) * gram * scale).masked_fill(eye, 1)

@@ -66,9 +66,14 @@ class LearnableGraph(FeatureGraph):
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         saved = state_dict.get(prefix + "logits")
-        if isinstance(self.logits, UninitializedParameter) and saved is not None:
+        lazy = isinstance(self.logits, UninitializedParameter)
+        if lazy and saved is not None and not isinstance(saved, UninitializedParameter):
             self.initialize(saved.size(0))
         super()._load_from_state_dict(state_dict, prefix, *args)
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        # An uninitialised parameter cannot be detached, as it otherwise would be.
+        super()._save_to_state_dict(destination, prefix, keep_vars or isinstance(self.logits, UninitializedParameter))
 
     @torch.no_grad()
     def reset_parameters(self) -> None:

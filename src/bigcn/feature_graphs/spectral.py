@@ -8,9 +8,9 @@ from torch_geometric.typing import Adj, OptTensor
 
 from bigcn.feature_graphs.base import FeatureFilter, FeatureGraph, Hop, Operand, Powers
 from bigcn.feature_graphs.fixed import projector_powers
-from bigcn.filters import FeatureOperator, chebyshev_sum, check_strength, resolvent_coefficients
+from bigcn.filters import FeatureOperator, check_strength, resolvent_coefficients
 from bigcn.node_graphs import normalized_graph
-from bigcn.sparse import is_sparse, sparse_from_tensor
+from bigcn.sparse import chebyshev_filter, is_sparse, sparse_from_tensor
 
 #: Up to this many features the covariance is decomposed in full, beyond it by subspace iteration.
 FULL_DECOMPOSITION = 512
@@ -82,7 +82,7 @@ class SpectralGraph(FeatureGraph):
         graph = cls(x.size(-1), rank, weighting, smoothing)
         hop = None
         if edge_index is not None:
-            hop = normalized_graph(edge_index, edge_weight, x.size(-2), x.dtype).hop
+            hop = normalized_graph(edge_index, edge_weight, x.size(-2), x.dtype)
         graph.vectors, graph.weights = graph.operand(x, hop)
         return graph
 
@@ -90,12 +90,19 @@ class SpectralGraph(FeatureGraph):
     def from_input(self) -> bool:  # type: ignore[override]
         return self.vectors is None
 
+    @property
+    def trivial(self) -> bool:
+        """Whether all directions are kept alike, as in hidden layers narrower than the rank: nothing to compute."""
+        return self.weighting == "rank" and self.rank >= self.num_features
+
     @torch.no_grad()
     def operand(self, x: Tensor | None = None, hop: Hop | None = None) -> Operand:
         if self.vectors is not None and self.weights is not None:
             return self.vectors, self.weights
         if x is None:
             raise ValueError("a spectral graph made by name is computed from features: give 'x' and 'hop'")
+        if self.trivial:
+            return torch.eye(x.size(-1), dtype=x.dtype, device=x.device), x.new_ones(x.size(-1))
         values, vectors = _leading_eigenvectors(x.detach(), hop, self.rank, self.smoothing, self.weighting == "soft")
         if self.weighting == "rank":
             return vectors, torch.ones_like(values)
@@ -115,10 +122,12 @@ class SpectralGraph(FeatureGraph):
         return 2.0 * self.num_features * min(self.rank, self.num_features)
 
     def num_blocks(self, iterations: int) -> int:
-        return 2 if self.weighting == "rank" else iterations + 1
+        return 1 if self.trivial else 2 if self.weighting == "rank" else iterations + 1
 
     def powers(self, operand: Operand, block: Tensor, filter: FeatureFilter) -> Powers:
         vectors, weights = operand
+        if self.trivial:
+            return Powers([block], filter.response_powers(block.new_ones(1)))
         if self.weighting == "rank":
             return projector_powers(block, self.product(operand, block), filter)
         # In the eigenbasis a filter of any form is a rescaling: f(N) = f(0) I + Q (f(w) - f(0)) Q^T.
@@ -200,8 +209,8 @@ def _subspace_iteration(
 def _smooth(block: Tensor, hop: Hop | None, strength: float) -> Tensor:
     if hop is None or strength == 0:
         return block
-    coefficients = resolvent_coefficients(strength, tolerance=1e-4)[:, 1].tolist()
-    return chebyshev_sum(hop, lambda j: coefficients[j] * block, len(coefficients) - 1)
+    coefficients = resolvent_coefficients(strength, tolerance=1e-4)[:, 1:]
+    return chebyshev_filter(hop, coefficients.to(block.device, block.dtype), [block])
 
 
 def _at_least_single(tensor: Tensor) -> Tensor:

@@ -15,8 +15,8 @@ from bigcn.feature_graphs.base import Hop, Operand
 from bigcn.filters import FeatureOperator, FilterForm
 from bigcn.nn.cache import TensorCache
 from bigcn.nn.two_way_filter import TwoWayFilter
-from bigcn.node_graphs import NormalizedGraph, edges_of, normalized_graph, symmetric_normalization
-from bigcn.sparse import SparseMatrix, is_sparse, sparse_from_edges, sparse_from_tensor
+from bigcn.node_graphs import edges_of, normalized_graph, symmetric_normalization
+from bigcn.sparse import SparseMatrix, is_sparse, sparse_from_tensor
 
 
 class BiGCNConv(MessagePassing):
@@ -195,28 +195,18 @@ class BiGCNConv(MessagePassing):
                 f"'edge_index' must have shape [{num_nodes}, {num_nodes}] to match 'x' (got {list(edge_index.shape)})"
             )
         if self._may_cache(edge_index, edge_weight) and not self.explain:
-            graph: NormalizedGraph = self._graphs.get(
+            graph: SparseMatrix = self._graphs.get(
                 (edge_index, edge_weight),
-                ("graph", num_nodes, x.dtype),
-                lambda: self._compressed_graph(edge_index, edge_weight, num_nodes, x.dtype),
+                (num_nodes, x.dtype),
+                lambda: normalized_graph(edge_index, edge_weight, num_nodes, x.dtype, self.normalize),
             )
-            return graph.hop
+            return graph
         edges, weight = edges_of(edge_index, edge_weight)
         if not self.normalize:
             weight = x.new_ones(edges.size(1)) if weight is None else weight.to(x.dtype)
             return lambda block: self.propagate(edges, x=block, edge_weight=weight)
         weight, isolated = symmetric_normalization(edges, weight, num_nodes, x.dtype)
         return lambda block: self.propagate(edges, x=block, edge_weight=weight) + isolated * block
-
-    def _compressed_graph(
-        self, edge_index: Adj, edge_weight: OptTensor, num_nodes: int, dtype: torch.dtype
-    ) -> NormalizedGraph:
-        if self.normalize:
-            return normalized_graph(edge_index, edge_weight, num_nodes, dtype)
-        edges, weight = edges_of(edge_index, edge_weight)
-        weight = torch.ones(edges.size(1), device=edges.device) if weight is None else weight
-        matrix = sparse_from_edges(edges[1], edges[0], weight.to(dtype), (num_nodes, num_nodes))
-        return NormalizedGraph(matrix, weight.new_zeros(num_nodes, 1, dtype=dtype))
 
     def _feature_operand(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor, hop: Hop) -> Operand:
         """Returns the tensors of the feature graph, computed from the input where it asks for that."""
@@ -238,11 +228,8 @@ class BiGCNConv(MessagePassing):
         """Caches only what stays valid: no gradients to keep, no tracing, no batched stand-ins of vmap."""
         if not self.cached or torch.compiler.is_compiling():
             return False
-        return all(
-            not (t.requires_grad or torch._C._functorch.is_functorch_wrapped_tensor(t))
-            for t in tensors
-            if isinstance(t, Tensor)
-        )
+        wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+        return all(t is None or (isinstance(t, Tensor) and not (t.requires_grad or wrapped(t))) for t in tensors)
 
     def _weights_first(self, x: Tensor, edge_index: Tensor) -> bool:
         """Counts multiplications: is it cheaper to filter the weights, or the features?"""

@@ -13,12 +13,12 @@ from bigcn.filters import (
     FilterForm,
     NotLowPassWarning,
     admm_coefficients,
-    chebyshev_sum,
     check_forms,
     check_strength,
     is_low_pass,
     resolvent_coefficients,
 )
+from bigcn.sparse import chebyshev_filter
 
 
 class TwoWayFilter(torch.nn.Module):
@@ -116,8 +116,7 @@ class TwoWayFilter(torch.nn.Module):
             return parts[0] if mixing is None else _weighted(mixing.sum(dim=0), parts)
         if self.node_chebyshev is not None:
             assert mixing is not None
-            terms = self.node_chebyshev @ mixing
-            return chebyshev_sum(hop, lambda j: _weighted(terms[j], parts), self.num_hops)
+            return chebyshev_filter(hop, self.node_chebyshev @ mixing, parts)
         total = parts[-1] if mixing is None else _weighted(mixing[-1], parts)
         for a in range(self.iterations - 1, -1, -1):
             part = parts[a] if mixing is None else _weighted(mixing[a], parts)

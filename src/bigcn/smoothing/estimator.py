@@ -78,7 +78,7 @@ class BiSmoother(BaseEstimator):
         filled = torch.where(torch.isnan(x), mean, x)
         hop = None
         if edge_index is not None:
-            hop = normalized_graph(edge_index, edge_weight, x.size(0), x.dtype).hop
+            hop = normalized_graph(edge_index, edge_weight, x.size(0), x.dtype)
         # The graph is read off the table as it is; only what is smoothed is centred.
         self.feature_graph_ = resolve_feature_graph(spec, filled, hop, self.rank)
         result = smooth(

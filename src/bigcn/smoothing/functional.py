@@ -9,7 +9,7 @@ from torch_geometric.typing import Adj, OptTensor
 from bigcn.feature_graphs import CorrelationGraph, FeatureGraph, GivenGraph, NoGraph, SpectralGraph, UniformGraph
 from bigcn.filters import check_rounds, check_strength
 from bigcn.node_graphs import edges_of, normalized_graph
-from bigcn.smoothing.solvers import solve_admm, solve_complete, solve_observed
+from bigcn.smoothing.solvers import Hop, solve_admm, solve_complete, solve_observed
 from bigcn.sparse import is_sparse, sparse_from_edges
 
 Method = Literal["exact", "admm"]
@@ -75,11 +75,12 @@ def smooth(
     if tolerance is None:
         tolerance = 1e-10 if x.dtype == torch.float64 else 1e-6
 
+    node_hop: Hop = _stay
     if edge_index is None:
-        lambda1, node_hop = 0.0, _stay
+        lambda1 = 0.0
     else:
         check_graph(edge_index, edge_weight, x.size(0))
-        node_hop = normalized_graph(edge_index, edge_weight, x.size(0), x.dtype).hop
+        node_hop = normalized_graph(edge_index, edge_weight, x.size(0), x.dtype)
 
     known = x
     if observed is not None:
@@ -103,7 +104,9 @@ def smooth(
     return solve_complete(x, node_hop, feature_hop, lambda1, lambda2, tolerance)
 
 
-def resolve_feature_graph(spec: Tensor | FeatureGraph | str | None, x: Tensor, hop: object, rank: int) -> FeatureGraph:
+def resolve_feature_graph(
+    spec: Tensor | FeatureGraph | str | None, x: Tensor, hop: Hop | None, rank: int
+) -> FeatureGraph:
     """Returns the feature graph to smooth along, computed from the features if it is named."""
     d = x.size(1)
     if spec is None or (isinstance(spec, str) and spec == "none"):
@@ -117,7 +120,7 @@ def resolve_feature_graph(spec: Tensor | FeatureGraph | str | None, x: Tensor, h
             return UniformGraph(d)
         if spec == "spectral":
             graph = SpectralGraph(d, rank=min(rank, d))
-            graph.vectors, graph.weights = graph.operand(x, hop)  # type: ignore[arg-type]
+            graph.vectors, graph.weights = graph.operand(x, hop)
             return graph
         raise ValueError(f"'feature_adjacency' must be one of {', '.join(SMOOTHING_GRAPHS)} (got {spec!r})")
     if not isinstance(spec, FeatureGraph):

@@ -65,7 +65,7 @@ def rank_smoothing(
         raise ValueError("'x' has too few known entries to hide some of them")
     visible = torch.where(held_out, torch.nan, x)
     mean = torch.nanmean(visible, dim=0).nan_to_num()
-    hop = None if edge_index is None else normalized_graph(edge_index, edge_weight, x.size(0), x.dtype).hop
+    hop = None if edge_index is None else normalized_graph(edge_index, edge_weight, x.size(0), x.dtype)
     filled_in = torch.where(torch.isnan(visible), mean, visible)
     # Each graph is computed once and serves all strengths.
     candidates = [

@@ -11,7 +11,8 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
-from bigcn.filters import admm, chebyshev_sum
+from bigcn.filters import admm
+from bigcn.sparse import chebyshev_filter
 
 Hop = Callable[[Tensor], Tensor]
 
@@ -37,7 +38,10 @@ def resolvent(hop: Hop, block: Tensor, strength: Tensor, tolerance: float) -> Te
     if worst == 0:
         return block
     degree = max(0, math.ceil(math.log(tolerance * (1 - worst) * scale / 2) / math.log(worst)))
-    return chebyshev_sum(hop, lambda i: (2 if i else 1) * ratio**i / root * block, degree)
+    powers = torch.arange(degree + 1, dtype=block.dtype, device=block.device).view(-1, 1)
+    coefficients = 2 * ratio.view(1, -1) ** powers / root.view(1, -1)
+    coefficients[0] /= 2
+    return chebyshev_filter(hop, coefficients.unsqueeze(1), [block])
 
 
 def solve_complete(

@@ -1,0 +1,47 @@
+"""The command line: one module a command."""
+
+import sys
+import warnings
+
+import typer
+
+from bigcn import __version__
+from bigcn.cli import compare, datasets, report
+
+app = typer.Typer(
+    name="bigcn",
+    help="Learning on graphs whose features or edges cannot be trusted.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("compare")(compare.compare)
+app.command("report")(report.report)
+app.add_typer(datasets.app, name="datasets")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"bigcn {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Show the version."),
+) -> None:
+    pass
+
+
+def run() -> None:
+    """Runs a command; bad input ends with one sentence and exit code 2, never with a traceback."""
+    warnings.filterwarnings("ignore", category=DeprecationWarning)
+    try:
+        app()
+    except (ValueError, OSError) as error:
+        print(f"bigcn: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("bigcn: interrupted; finished runs are stored, and the same command goes on from there", file=sys.stderr)
+        sys.exit(130)

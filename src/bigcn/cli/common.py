@@ -1,0 +1,82 @@
+"""What commands share: lists, devices, progress."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+#: Everything for people goes to standard error when standard output is for machines.
+errors = Console(stderr=True, highlight=False)
+output = Console(highlight=False)
+
+
+def names(text: str, option: str) -> tuple[str, ...]:
+    """Splits a comma-separated list."""
+    listed = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not listed:
+        raise ValueError(f"'{option}' must name one thing at least, separated by commas")
+    return listed
+
+
+def numbers(text: str, option: str) -> tuple[float, ...]:
+    """Splits a comma-separated list of numbers."""
+    try:
+        return tuple(float(part) for part in names(text, option))
+    except ValueError:
+        raise ValueError(f"'{option}' must be numbers separated by commas (got {text!r})") from None
+
+
+def resolve_device(device: str) -> str:
+    """Returns the device that an option names."""
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if device not in ("cpu", "cuda"):
+        raise ValueError(f"'--device' must be auto, cpu or cuda (got {device!r})")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ValueError("'--device cuda' needs a GPU that PyTorch can see, and there is none")
+    return device
+
+
+def print_json(document: Any) -> None:
+    """Prints one JSON document on standard output."""
+    sys.stdout.write(json.dumps(document, indent=2, allow_nan=False) + "\n")
+
+
+class Reporter(Protocol):
+    """Takes one line about each finished piece of work."""
+
+    def __call__(self, line: str) -> None: ...
+
+
+@contextmanager
+def progress(total: int, what: str) -> Iterator[Reporter]:
+    """Shows a bar with the time left on a terminal, and plain lines elsewhere.
+
+    Args:
+        total (int): The pieces of work.
+        what (str): What they are.
+    """
+    if not errors.is_terminal:
+        done = 0
+
+        def tell(line: str) -> None:
+            nonlocal done
+            done += 1
+            print(f"[{done}/{total}] {line}", file=sys.stderr, flush=True)
+
+        yield tell
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, TextColumn("left"), TimeRemainingColumn(), console=errors, transient=True) as bar:
+        job = bar.add_task(what, total=total)
+
+        def advance(line: str) -> None:
+            # Brackets in names are not markup.
+            bar.update(job, advance=1, description=line.replace("[", r"\["))
+
+        yield advance

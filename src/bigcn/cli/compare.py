@@ -1,0 +1,121 @@
+"""`bigcn compare`: models under noise, side by side."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bigcn.cli.common import errors, names, numbers, output, print_json, progress, resolve_device
+from bigcn.experiments.comparison import Comparison, ComparisonResult, run_comparison
+from bigcn.experiments.records import SUMMARY_COLUMNS, RunResult, RunSpec
+from bigcn.experiments.store import RunStore
+from bigcn.nn.registry import model_names
+from bigcn.report import comparison_table, save_curves, write_csv, write_page
+
+#: What is compared unless asked otherwise: every model by name, and the form of BiGCN with a feature direction.
+ALL_MODELS = ("bigcn", "bigcn:exact+spectral", *(name for name in model_names() if name != "bigcn"))
+
+EXAMPLE = """
+Compares models under a kind of noise and leaves a table, a plot, a page and a record behind.
+
+Example:  bigcn compare digits --case noise-level --values 0.2,0.5,0.8 --models bigcn,gcn,mlp --seeds 5
+
+Runs are kept in a store: interrupted comparisons go on where they stopped, and asking again answers at once.
+"""
+
+
+def compare(
+    graph: Annotated[str, typer.Argument(help="digits, cora, citeseer, pubmed, dblp, computers or photo.")] = "digits",
+    task: Annotated[str, typer.Option(help="node (classification) or link (prediction).")] = "node",
+    case: Annotated[
+        str,
+        typer.Option(
+            help="clean, noise-level, noise-rate, column-noise, structure-mistakes or feature-rate.", show_default=True
+        ),
+    ] = "clean",
+    values: Annotated[str, typer.Option(help="Amounts of noise, separated by commas.")] = "",
+    models: Annotated[
+        str,
+        typer.Option(help="Models, separated by commas: " + ", ".join(model_names()) + ", bigcn:WORD+WORD, or all."),
+    ] = "all",
+    seeds: Annotated[int, typer.Option(help="How many seeds.", min=1)] = 3,
+    seed: Annotated[int, typer.Option(help="The first seed; the others follow in steps of 5.", min=0)] = 5,
+    protocol: Annotated[str, typer.Option(help="Split: authors, public or random; by default the graph's own.")] = "",
+    negatives: Annotated[str, typer.Option(help="Training negatives of link prediction: fresh or fixed.")] = "fresh",
+    max_epochs: Annotated[int | None, typer.Option(help="A cap on the epochs of every run.", min=1)] = None,
+    weight_decay: Annotated[float | None, typer.Option(help="One weight decay for all models.", min=0)] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    deterministic: Annotated[bool, typer.Option(help="Allow only deterministic algorithms on a GPU.")] = False,
+    force: Annotated[bool, typer.Option(help="Repeat runs that are stored.")] = False,
+    store: Annotated[Path, typer.Option(help="The store of runs.")] = Path("runs/store.sqlite"),
+    out: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The folder for table, plot and page. [runs/GRAPH-TASK-CASE]")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")] = False,
+) -> None:
+    training: dict[str, Any] = {"deterministic": True} if deterministic else {}
+    if max_epochs is not None:
+        training["max_epochs"] = max_epochs
+    if weight_decay is not None:
+        training["weight_decay"] = weight_decay
+    comparison = Comparison(
+        dataset=graph.lower(),
+        models=ALL_MODELS if models == "all" else names(models.lower(), "--models"),
+        task=task,  # type: ignore[arg-type]
+        case=case,
+        values=numbers(values, "--values") if values else (),
+        seeds=tuple(seed + 5 * i for i in range(seeds)),
+        protocol=protocol,
+        device=resolve_device(device),
+        training=training,
+        negatives=negatives,  # type: ignore[arg-type]
+    )
+    store.parent.mkdir(parents=True, exist_ok=True)
+    with RunStore(store) as runs:
+        specs = comparison.specs()
+        with progress(len(specs), comparison.title) as tell:
+
+            def on_run(spec: RunSpec, result: RunResult, stored: bool) -> None:
+                tell(describe(spec, result, stored, comparison.metric))
+
+            result = run_comparison(comparison, runs, force, on_run)
+    folder = out or Path("runs") / f"{comparison.dataset}-{comparison.task}-{comparison.case}"
+    page = write_outputs(result, folder, command_line())
+    if as_json:
+        print_json({"rows": plain_rows(result)})
+        return
+    output.print(comparison_table(result))
+    output.print(result.verdict())
+    for spec, failed in result.failures():
+        errors.print(f"failed: {spec.model}, seed {spec.seed}: {failed.error}", markup=False)
+    output.print(f"The page with plots and everything needed to repeat this: {page}", markup=False, soft_wrap=True)
+
+
+compare.__doc__ = EXAMPLE
+
+
+def describe(spec: RunSpec, result: RunResult, stored: bool, metric: str) -> str:
+    """Says in a line how a run ended."""
+    where = spec.case if spec.value is None else f"{spec.case} {spec.value:g}"
+    score = f"{100 * result.metrics[metric]:.1f} %" if result.status == "ok" else "failed"
+    return f"{spec.model}, {where}, seed {spec.seed}: {score}" + (" (stored)" if stored else "")
+
+
+def plain_rows(result: ComparisonResult) -> list[dict[str, Any]]:
+    """Returns the rows with the columns that scripts rely on."""
+    return [{column: row[column] for column in SUMMARY_COLUMNS} for row in result.rows()]
+
+
+def write_outputs(result: ComparisonResult, folder: Path, command: str) -> Path:
+    """Writes table, plot and page of a comparison into a folder and returns the page."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_csv(folder / "table.csv", result.rows())
+    save_curves(folder / "curves", result)
+    return write_page(folder / "index.html", result, command)
+
+
+def command_line() -> str:
+    """Returns the command as it was typed, quoted so that it can be typed again."""
+    return shlex.join(["bigcn", *sys.argv[1:]])

@@ -1,0 +1,76 @@
+"""`bigcn report`: pages, tables and exports from what is stored."""
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bigcn.cli.common import output, print_json
+from bigcn.cli.compare import command_line, plain_rows, write_outputs
+from bigcn.experiments.comparison import ComparisonResult, stored_comparisons
+from bigcn.experiments.store import RunStore
+from bigcn.report import comparison_table
+
+
+def report(
+    graph: Annotated[str | None, typer.Argument(help="Only this graph.")] = None,
+    task: Annotated[str | None, typer.Option(help="Only this task: node or link.")] = None,
+    case: Annotated[str | None, typer.Option(help="Only this kind of noise.")] = None,
+    store: Annotated[Path, typer.Option(help="The store of runs.")] = Path("runs/store.sqlite"),
+    out: Annotated[Path, typer.Option("--output", "-o", help="The folder for tables, plots and pages.")] = Path("runs"),
+    merge: Annotated[
+        list[Path] | None, typer.Option(help="First take the runs of another store into this one.")
+    ] = None,
+    export: Annotated[
+        list[Path] | None, typer.Option(help="Write all runs to a .csv or .json file; may be given twice.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")] = False,
+) -> None:
+    """Makes tables, plots and pages from stored runs, one of each for every graph, task and kind of noise.
+
+    Example:  bigcn report cora --case noise-level --export runs.csv
+    """
+    if not store.exists():
+        raise ValueError(f"there is no store at {store}: 'bigcn compare' makes one, '--store' names another")
+    with RunStore(store) as runs:
+        for other in merge or []:
+            if not other.exists():
+                raise ValueError(f"there is no store at {other}")
+            added = runs.merge(other)
+            if not as_json:
+                output.print(f"{added} runs taken from {other}", markup=False)
+        for target in export or []:
+            if target.suffix not in (".csv", ".json"):
+                raise ValueError(f"'--export' writes .csv or .json (got {target})")
+            (runs.export_csv if target.suffix == ".csv" else runs.export_json)(target)
+        asked = {"dataset": graph.lower() if graph else None, "task": task, "case": case}
+        results = stored_comparisons(list(runs.rows(**{key: value for key, value in asked.items() if value})))
+    if not results:
+        raise ValueError(f"no stored run in {store} is of that kind")
+    if as_json:
+        print_json({"rows": [row for result in results for row in plain_rows(result)]})
+        return
+    for result in results:
+        comparison = result.comparison
+        folder = out / f"{comparison.dataset}-{comparison.task}-{comparison.case}"
+        page = write_outputs(result, folder, repeat_command(result))
+        output.print(comparison_table(result))
+        output.print(result.verdict())
+        output.print(f"Page: {page}", markup=False, soft_wrap=True)
+
+
+def repeat_command(result: ComparisonResult) -> str:
+    """Returns the command that would make these runs, or the one that was typed if their seeds fit none."""
+    comparison = result.comparison
+    steps = {b - a for a, b in zip(comparison.seeds, comparison.seeds[1:], strict=False)}
+    if steps - {5}:
+        return command_line()
+    words = ["bigcn", "compare", comparison.dataset, "--task", comparison.task, "--case", comparison.case]
+    if comparison.values:
+        words += ["--values", ",".join(f"{value:g}" for value in comparison.values)]
+    words += ["--models", ",".join(comparison.models), "--seeds", str(len(comparison.seeds))]
+    words += ["--seed", str(comparison.seeds[0])]
+    if comparison.task == "node":
+        words += ["--protocol", comparison.protocol]
+    return shlex.join(words)

@@ -1,0 +1,290 @@
+"""One honest comparison: models under a kind of noise, on one graph, over seeds."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from typing import Any, Literal
+
+from torch_geometric.data import Data
+
+from bigcn.datasets import default_protocol, fingerprint, get_spec, load_dataset, make_split
+from bigcn.experiments.records import RunResult, RunSpec, summarise, utc_now
+from bigcn.experiments.statistics import is_tie
+from bigcn.experiments.store import RunStore
+from bigcn.nn.registry import ModelContext, get_model
+from bigcn.noise import CASES, make_noise
+from bigcn.tasks import LinkPrediction, NodeClassification, Task
+from bigcn.training import TrainConfig, seeded, train
+
+TaskName = Literal["node", "link"]
+Pair = tuple[RunSpec, RunResult]
+#: The metric that each task is judged by.
+METRICS: dict[str, str] = {"node": "accuracy", "link": "roc_auc"}
+#: What a case is called in a sentence.
+PHRASES: dict[str, str] = {
+    "clean": "on clean data",
+    "noise-level": "with Gaussian noise of standard deviation {} on all features",
+    "noise-rate": "with Gaussian noise on a share of {} of the nodes",
+    "column-noise": "with Gaussian noise on a share of {} of the feature columns",
+    "structure-mistakes": "with a share of {} of all node pairs flipped",
+    "feature-rate": "with a share of {} of the feature columns kept",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """What is compared.
+
+    Args:
+        dataset (str): The name of a graph in :mod:`bigcn.datasets`.
+        models (tuple[str, ...]): Names of models, see :func:`bigcn.nn.registry.get_model`.
+        task (str, optional): :obj:`"node"` or :obj:`"link"`. (default: :obj:`"node"`)
+        case (str, optional): :obj:`"clean"` or a case of :mod:`bigcn.noise`. (default: :obj:`"clean"`)
+        values (tuple[float, ...], optional): The amounts of noise; none for clean data. (default: :obj:`()`)
+        seeds (tuple[int, ...], optional): One run each; the seed decides the noise, a random split, the negatives, the
+            initial weights and the dropout, the same for every model. (default: :obj:`(5, 10, 15)`)
+        protocol (str, optional): The split of the nodes; link prediction has its own. (default: the graph's)
+        device (str, optional): :obj:`"cpu"` or :obj:`"cuda"`. (default: :obj:`"cpu"`)
+        training (dict, optional): Changes to how every model is trained, see :class:`~bigcn.training.TrainConfig`.
+        negatives (str, optional): Of link prediction, :obj:`"fresh"` or :obj:`"fixed"`. (default: :obj:`"fresh"`)
+    """
+
+    dataset: str
+    models: tuple[str, ...]
+    task: TaskName = "node"
+    case: str = "clean"
+    values: tuple[float, ...] = ()
+    seeds: tuple[int, ...] = (5, 10, 15)
+    protocol: str = ""
+    device: str = "cpu"
+    training: dict[str, Any] = field(default_factory=dict)
+    negatives: Literal["fresh", "fixed"] = "fresh"
+
+    def __post_init__(self) -> None:
+        get_spec(self.dataset)
+        if self.task not in METRICS:
+            raise ValueError(f"'task' must be 'node' or 'link' (got {self.task!r})")
+        if self.case != "clean" and self.case not in CASES:
+            raise ValueError(f"'case' must be one of {', '.join(PHRASES)} (got {self.case!r})")
+        if self.task == "link" and self.case == "structure-mistakes":
+            raise ValueError("'case' must not be 'structure-mistakes' for links: the mistakes would count as links")
+        if (self.case == "clean") != (not self.values):
+            asked = "no 'values'" if self.case == "clean" else "'values', the amounts of noise"
+            raise ValueError(f"the case {self.case!r} takes {asked}")
+        for name in ("models", "values", "seeds"):
+            listed = getattr(self, name)
+            if len(set(listed)) < len(listed) or (not listed and name != "values"):
+                raise ValueError(f"'{name}' must be a list without repetition (got {', '.join(map(str, listed))})")
+        for model in self.models:
+            get_model(model)
+        for value in self.values:
+            make_noise(self.case, value, seed=0)
+        protocol = "links-80-10-10" if self.task == "link" else self.protocol or default_protocol(self.dataset)
+        if self.task == "link" and self.protocol not in ("", protocol):
+            raise ValueError(f"'protocol' of link prediction is {protocol} (got {self.protocol!r})")
+        object.__setattr__(self, "protocol", protocol)
+
+    @property
+    def metric(self) -> str:
+        """The metric that the models are judged by."""
+        return METRICS[self.task]
+
+    @property
+    def title(self) -> str:
+        """The comparison in a few words."""
+        task = "node classification" if self.task == "node" else "link prediction"
+        return f"{get_spec(self.dataset).title}, {task}, {self.case.replace('-', ' ')}"
+
+    def specs(self) -> list[RunSpec]:
+        """Returns every run that the comparison consists of; runs on the same noisy graph stand together."""
+        return [
+            self._spec(model, value, seed)
+            for value in self.values or (None,)
+            for seed in self.seeds
+            for model in self.models
+        ]
+
+    def _spec(self, model: str, value: float | None, seed: int) -> RunSpec:
+        entry, context = get_model(model), self._context()
+        training = TrainConfig.published(
+            self.task, **{**asdict(entry.training(context)), "restore_best": False, **self.training}
+        )
+        settings: dict[str, Any] = {"model": entry.settings(context), "training": asdict(training)}
+        if self.task == "link":
+            settings["negatives"] = self.negatives
+        return RunSpec(
+            task=self.task,
+            dataset=self.dataset,
+            dataset_fingerprint=fingerprint(self.dataset),
+            protocol=self.protocol,
+            case=self.case,
+            value=value,
+            model=entry.name,
+            settings=settings,
+            seed=seed,
+            device=self.device,
+        )
+
+    def _context(self) -> ModelContext:
+        graph = get_spec(self.dataset)
+        return ModelContext(self.dataset, self.case, self.task, graph.features, graph.classes)
+
+
+@dataclass(frozen=True)
+class ComparisonResult:
+    """What a comparison found.
+
+    Args:
+        comparison (Comparison): What was compared.
+        pairs (tuple): Each run with its result.
+    """
+
+    comparison: Comparison
+    pairs: tuple[Pair, ...]
+
+    def scores(self, model: str, value: float | None) -> dict[int, float]:
+        """Returns the score of a model at an amount of noise, by seed."""
+        return {
+            spec.seed: result.metrics[self.comparison.metric]
+            for spec, result in self.pairs
+            if spec.model == model and spec.value == value and result.status == "ok"
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Returns mean and standard deviation of every model and amount of noise, with the best and its ties."""
+        rows = summarise([pair for pair in self.pairs if pair[1].status == "ok"], self.comparison.metric)
+        for row in rows:
+            rivals = [other for other in rows if other["value"] == row["value"]]
+            best = max(rivals, key=lambda other: other["mean"])
+            row["best"] = row is best
+            row["tie"] = row is not best and is_tie(
+                self.scores(best["model"], row["value"]), self.scores(row["model"], row["value"])
+            )
+        return rows
+
+    def failures(self) -> list[Pair]:
+        """Returns the runs that failed."""
+        return [pair for pair in self.pairs if pair[1].status != "ok"]
+
+    def verdict(self) -> str:
+        """Says in a sentence who won."""
+        rows = self.rows()
+        if not rows:
+            return "No run succeeded."
+        value = rows[-1]["value"]
+        last = sorted((row for row in rows if row["value"] == value), key=lambda row: -row["mean"])
+        best = last[0]
+        phrase = PHRASES[self.comparison.case].format(value)
+        score = "accuracy" if self.comparison.task == "node" else "ROC-AUC"
+        sentence = (
+            f"On {get_spec(self.comparison.dataset).title} {phrase}, {get_model(best['model']).title} is best "
+            f"with {100 * best['mean']:.1f} % {score}"
+        )
+        ties = [get_model(row["model"]).title for row in last if row["tie"]]
+        beaten = [row for row in last[1:] if not row["tie"]]
+        if ties:
+            sentence += f", though {', '.join(ties)} cannot be told from it over {best['seeds']} seeds"
+        if beaten:
+            gap = 100 * (best["mean"] - beaten[0]["mean"])
+            sentence += f"; the next, {get_model(beaten[0]['model']).title}, is {gap:.1f} points behind"
+        return sentence + "."
+
+
+def run_comparison(
+    comparison: Comparison,
+    store: RunStore,
+    force: bool = False,
+    on_run: Callable[[RunSpec, RunResult, bool], None] | None = None,
+) -> ComparisonResult:
+    """Runs what is not in the store yet, stores each run as it ends, and answers from the store.
+
+    Args:
+        comparison (Comparison): What to compare.
+        store (RunStore): Where runs are kept.
+        force (bool, optional): If set to :obj:`True`, repeats runs that are stored. (default: :obj:`False`)
+        on_run (Callable, optional): Called with each run, its result and whether it came from the store.
+    """
+    pairs = []
+    for spec in comparison.specs():
+        known = None if force else store.get(spec)
+        result = known or run(spec)
+        if known is None:
+            store.append(spec, result)
+        if on_run is not None:
+            on_run(spec, result, known is not None)
+        pairs.append((spec, result))
+    return ComparisonResult(comparison, tuple(pairs))
+
+
+def run(spec: RunSpec) -> RunResult:
+    """Carries out one run, whatever made it; a run that diverges is a failed one, not an error.
+
+    Args:
+        spec (RunSpec): What to run.
+    """
+    entry = get_model(spec.model)
+    config = TrainConfig(**spec.settings["training"])
+    started = utc_now()
+    data = noisy_graph(spec.dataset, spec.case, spec.value, spec.seed)
+    task = _task(spec, data, entry.prepare).to(spec.device)
+    with seeded(spec.seed, spec.device):
+        model = entry.model(task.num_features, out_channels=task.num_outputs, **spec.settings["model"])
+        model = model.to(spec.device)
+    try:
+        outcome = train(model, task, config, seed=spec.seed)
+    except FloatingPointError as error:
+        return RunResult(metrics={}, status="failed", error=str(error), seconds=0.0, started=started)
+    return RunResult(
+        metrics=outcome.metrics | {f"val_{name}": value for name, value in outcome.val_metrics.items()},
+        seconds=outcome.seconds,
+        started=started,
+        epochs=outcome.epochs,
+        details={"best_epoch": outcome.best_epoch, "stopped": outcome.stopped, "curves": outcome.curves},
+    )
+
+
+@lru_cache(maxsize=2)
+def noisy_graph(dataset: str, case: str, value: float | None, seed: int) -> Data:
+    """Returns a graph with noise of the given seed; the last ones are kept, since all models share them."""
+    data = _clean_graph(dataset)
+    noise = None if value is None else make_noise(case, value, seed)
+    return data if noise is None else noise(data)
+
+
+@lru_cache(maxsize=1)
+def _clean_graph(dataset: str) -> Data:
+    return load_dataset(dataset)
+
+
+def _task(spec: RunSpec, data: Data, prepare: Callable[[Data], Data]) -> Task:
+    if spec.task == "link":
+        return LinkPrediction(data, seed=spec.seed, negatives=spec.settings["negatives"], prepare=prepare)
+    split = make_split(data, spec.dataset, spec.protocol, spec.seed)
+    return NodeClassification(data, split, num_classes=get_spec(spec.dataset).classes, prepare=prepare)
+
+
+def stored_comparisons(pairs: Sequence[Pair]) -> list[ComparisonResult]:
+    """Sorts runs from a store into comparisons: the same graph, task, case, protocol and device belong together.
+
+    Args:
+        pairs (Sequence): Runs with their results, as :meth:`RunStore.rows` gives them.
+    """
+    groups: dict[tuple[str, ...], list[Pair]] = {}
+    for spec, result in pairs:
+        groups.setdefault((spec.dataset, spec.task, spec.case, spec.protocol, spec.device), []).append((spec, result))
+    return [
+        ComparisonResult(
+            Comparison(
+                dataset=dataset,
+                models=tuple(dict.fromkeys(spec.model for spec, _ in group)),
+                task="link" if task == "link" else "node",
+                case=case,
+                values=tuple(sorted({spec.value for spec, _ in group if spec.value is not None})),
+                seeds=tuple(sorted({spec.seed for spec, _ in group})),
+                protocol=protocol,
+                device=device,
+            ),
+            tuple(sorted(group, key=lambda pair: (pair[0].value is not None, pair[0].value or 0.0, pair[0].seed))),
+        )
+        for (dataset, task, case, protocol, device), group in groups.items()
+    ]
