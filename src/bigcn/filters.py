@@ -24,13 +24,19 @@ Throughout the library a *strength* is :math:`2\lambda/(1+p)`, the quantity the 
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor
 
 FilterForm = Literal["taylor", "exact"]
 FeatureOperator = Literal["laplacian", "adjacency"]
+
+
+class Hop(Protocol):
+    r"""Multiplies a block by a normalised adjacency :math:`\mathbf{N} = \mathbf{I} - \mathbf{L}`."""
+
+    def __call__(self, block: Tensor, /) -> Tensor: ...
 
 
 class NotLowPassWarning(UserWarning):
@@ -248,11 +254,11 @@ def resolvent_coefficients(strength: float, max_power: int = 1, tolerance: float
     return coefficients[: max(degree, 0) + 1].clone()
 
 
-def chebyshev_sum(hop: Callable[[Tensor], Tensor], term: Callable[[int], Tensor], degree: int) -> Tensor:
+def chebyshev_sum(hop: Hop, term: Callable[[int], Tensor], degree: int) -> Tensor:
     r"""Returns :math:`\sum_{j \le K} T_j(\mathbf{N}) \, \mathbf{D}_j` by Clenshaw's recursion, one hop a degree.
 
     Args:
-        hop (Callable): Multiplies by :math:`\mathbf{N}`.
+        hop (Hop): Multiplies by :math:`\mathbf{N}`.
         term (Callable): Returns the block :math:`\mathbf{D}_j`, coefficient included; called once for each, so that
             no more than three blocks live at a time.
         degree (int): The degree :math:`K`.

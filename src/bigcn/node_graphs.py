@@ -4,16 +4,12 @@ The graph is taken as it is: no self-loop is added, and an isolated node has a z
 filter leaves it alone.
 """
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 from torch_geometric import EdgeIndex
 from torch_geometric.typing import Adj, OptTensor
 
 from bigcn.sparse import SparseMatrix, coordinates, is_sparse, sparse_from_edges
-
-Hop = Callable[[Tensor], Tensor]
 
 
 def edges_of(edge_index: Adj, edge_weight: OptTensor = None) -> tuple[Tensor, OptTensor]:

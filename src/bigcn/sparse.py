@@ -6,13 +6,12 @@ tensors. The operator here works on the plain arrays, keeps the transpose, and d
 """
 
 import warnings
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from bigcn.filters import chebyshev_sum
+from bigcn.filters import Hop, chebyshev_sum
 
 # PyTorch calls its CSR layout a prototype once per process; users of this library did not choose the layout.
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
@@ -110,16 +109,18 @@ def _expand(pointers: Tensor) -> Tensor:
     return torch.repeat_interleave(torch.arange(counts.numel(), device=pointers.device), counts)
 
 
-def chebyshev_filter(hop: Callable[[Tensor], Tensor], coefficients: Tensor, parts: list[Tensor]) -> Tensor:
+def chebyshev_filter(hop: Hop, coefficients: Tensor, parts: list[Tensor]) -> Tensor:
     r"""Returns :math:`\sum_j T_j(\mathbf{N}) \sum_m c_{jm} \mathbf{P}_m`, in one operator where the graph allows it.
 
     Args:
-        hop (Callable): Multiplies by :math:`\mathbf{N}`; a :class:`SparseMatrix` is fastest.
+        hop (Hop): Multiplies by :math:`\mathbf{N}`; a :class:`SparseMatrix` is fastest.
         coefficients (torch.Tensor): Shape :obj:`[degree + 1, num_parts]`, or with a third dimension for coefficients
             that differ between columns.
         parts (list[torch.Tensor]): The blocks, :obj:`[n, h]` or :obj:`[batch, n, h]`.
     """
-    if isinstance(hop, SparseMatrix) and parts[0].dim() == 2:
+    # The one operator knows gradients of the blocks alone.
+    learns = coefficients.requires_grad or (isinstance(hop, SparseMatrix) and hop.value.requires_grad)
+    if isinstance(hop, SparseMatrix) and parts[0].dim() == 2 and not learns:
         scales = coefficients.unsqueeze(-1) if coefficients.dim() == 2 else coefficients
         return chebyshev(*hop[:6], scales, parts[0].unsqueeze(0) if len(parts) == 1 else torch.stack(parts))
 
@@ -137,11 +138,9 @@ def spmm(
     crow: Tensor, col: Tensor, value: Tensor, crow_t: Tensor, col_t: Tensor, value_t: Tensor, block: Tensor
 ) -> Tensor:
     """Multiplies a CSR matrix with a dense block; the transposed arrays serve the backward pass."""
-    # Neither MKL nor cuSPARSE multiplies half-precision CSR matrices everywhere, so these take a detour.
-    dtype = torch.float32 if block.dtype in (torch.float16, torch.bfloat16) else block.dtype
-    shape = (crow.numel() - 1, block.size(0))
-    matrix = torch.sparse_csr_tensor(crow, col, value.to(dtype), shape, check_invariants=False)
-    with torch.autocast(block.device.type, enabled=False):  # which would ask for a half-precision product
+    dtype = _product_dtype(block)
+    matrix = _csr(crow, col, value, block.size(0), dtype)
+    with _own_precision(block):
         return (matrix @ block.to(dtype)).to(block.dtype)
 
 
@@ -212,9 +211,10 @@ def chebyshev(
 
     degree = coefficients.size(0) - 1
     older, newer = None, term(degree)
-    for j in range(degree - 1, -1, -1):
-        rest = term(j) if older is None else term(j).sub_(older)
-        older, newer = newer, torch.addmm(rest, matrix, newer, alpha=2 if j else 1)
+    with _own_precision(parts):
+        for j in range(degree - 1, -1, -1):
+            rest = term(j) if older is None else term(j).sub_(older)
+            older, newer = newer, torch.addmm(rest, matrix, newer, alpha=2 if j else 1)
     return newer.to(parts.dtype)
 
 
@@ -228,12 +228,13 @@ def chebyshev_adjoint(crow: Tensor, col: Tensor, value: Tensor, coefficients: Te
     scales = coefficients.to(dtype).unsqueeze(2)
     older, newer = grad.to(dtype), None
     total = scales[0] * older
-    for j in range(1, coefficients.size(0)):
-        if newer is None:
-            newer = matrix @ older
-        else:
-            older, newer = newer, torch.addmm(older, matrix, newer, beta=-1, alpha=2)
-        total.addcmul_(scales[j], newer)
+    with _own_precision(grad):
+        for j in range(1, coefficients.size(0)):
+            if newer is None:
+                newer = matrix @ older
+            else:
+                older, newer = newer, torch.addmm(older, matrix, newer, beta=-1, alpha=2)
+            total.addcmul_(scales[j], newer)
     return total.to(grad.dtype)
 
 
@@ -298,6 +299,11 @@ def _refuse_mapped_matrices(in_dims: tuple[int | None, ...]) -> None:
 def _product_dtype(block: Tensor) -> torch.dtype:
     # Neither MKL nor cuSPARSE multiplies half-precision CSR matrices everywhere, so these take a detour.
     return torch.float32 if block.dtype in (torch.float16, torch.bfloat16) else block.dtype
+
+
+def _own_precision(block: Tensor) -> torch.autocast:
+    """Keeps autocast out, which would ask for a half-precision product."""
+    return torch.autocast(block.device.type, enabled=False)
 
 
 def _csr(crow: Tensor, col: Tensor, value: Tensor, num_cols: int, dtype: torch.dtype) -> Tensor:

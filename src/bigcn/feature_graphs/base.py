@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from bigcn.filters import FeatureOperator, FilterForm
+from bigcn.filters import FeatureOperator, FilterForm, Hop
 
-Hop = Callable[[Tensor], Tensor]
 Operand = tuple[Tensor, ...]
 
 
@@ -55,6 +54,33 @@ class Powers(NamedTuple):
 
     blocks: list[Tensor]
     weights: Tensor | None = None
+
+
+def general_powers(product: Callable[[Tensor], Tensor], block: Tensor, filter: FeatureFilter) -> Powers:
+    r"""Returns all powers of :math:`\mathbf{B}` times a block, for any graph.
+
+    Args:
+        product (Callable): Multiplies by :math:`\mathbf{N}_2`.
+        block (torch.Tensor): The block.
+        filter (FeatureFilter): The filter.
+    """
+    blocks = [block]
+    if filter.form == "taylor":
+        for _ in range(filter.iterations):
+            hopped = product(blocks[-1])
+            if filter.operator == "adjacency":
+                blocks.append(blocks[-1] - filter.strength * hopped)
+            else:
+                blocks.append(torch.lerp(blocks[-1], hopped, filter.strength))
+        return Powers(blocks)
+    # One recursion over Chebyshev polynomials gives all powers of the resolvent.
+    assert filter.chebyshev is not None
+    coefficients, older, newer = filter.chebyshev, block, block
+    sums = [coefficients[0, b] * block for b in range(1, filter.iterations + 1)]
+    for j in range(1, coefficients.size(0)):
+        older, newer = newer, product(block) if j == 1 else 2 * product(newer) - older
+        sums = [torch.addcmul(total, coefficients[j, b], newer) for b, total in enumerate(sums, start=1)]
+    return Powers([block, *sums])
 
 
 class FeatureGraph(torch.nn.Module):
@@ -123,27 +149,7 @@ class FeatureGraph(torch.nn.Module):
 
     def powers(self, operand: Operand, block: Tensor, filter: FeatureFilter) -> Powers:
         r"""Returns :math:`\mathbf{B}^b` times a :math:`d \times h` block for all powers up to the number of rounds."""
-        if filter.form == "exact":
-            return Powers(self._exact_powers(operand, block, filter))
-        blocks = [block]
-        for _ in range(filter.iterations):
-            hopped = self.product(operand, blocks[-1]).to(block.dtype)  # autocast may have lowered it
-            if filter.operator == "adjacency":
-                blocks.append(blocks[-1] - filter.strength * hopped)
-            else:
-                blocks.append(torch.lerp(blocks[-1], hopped, filter.strength))
-        return Powers(blocks)
-
-    def _exact_powers(self, operand: Operand, block: Tensor, filter: FeatureFilter) -> list[Tensor]:
-        assert filter.chebyshev is not None
-        older, newer = block, self.product(operand, block)
-        coefficients = filter.chebyshev
-        sums = [coefficients[0, b] * block for b in range(1, filter.iterations + 1)]
-        for j in range(1, coefficients.size(0)):
-            sums = [total + coefficients[j, b] * newer for b, total in enumerate(sums, start=1)]
-            if j + 1 < coefficients.size(0):
-                older, newer = newer, 2 * self.product(operand, newer) - older
-        return [block, *sums]
+        return general_powers(lambda narrow: self.product(operand, narrow), block, filter)
 
     def adjacency(self, x: Tensor | None = None, hop: Hop | None = None) -> Tensor:
         r"""Returns the normalised adjacency :math:`\mathbf{N}_2` as a dense matrix."""

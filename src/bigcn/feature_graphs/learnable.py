@@ -7,8 +7,10 @@ from torch import Tensor
 from torch.nn import Parameter
 from torch.nn.parameter import UninitializedParameter
 
-from bigcn.feature_graphs.base import FeatureGraph, Operand
+from bigcn.feature_graphs.base import FeatureFilter, FeatureGraph, Operand, Powers, general_powers
 from bigcn.feature_graphs.correlation import cosine_similarity
+from bigcn.feature_graphs.learnable_ops import TaylorPowers, symmetric_product, triangle
+from bigcn.filters import FeatureOperator
 
 
 class LearnableGraph(FeatureGraph):
@@ -39,6 +41,7 @@ class LearnableGraph(FeatureGraph):
             raise ValueError(f"'init' must be 'random', 'constant' or a tensor of logits (got {init!r})")
         self.init = init
         self.self_loops = self_loops
+        self._sums = _Sums()
         self.logits: Parameter | UninitializedParameter
         if num_features == -1:
             self.logits = UninitializedParameter()
@@ -87,27 +90,81 @@ class LearnableGraph(FeatureGraph):
             self.logits.bernoulli_(0.5)
 
     def operand(self, x: Tensor | None = None, hop: object = None) -> Operand:
-        upper = self.logits.sigmoid().triu(1)
-        degree = upper.sum(dim=0) + upper.sum(dim=1)
-        if self.self_loops:
-            return upper, (degree + 1).rsqrt()
-        # Without self-loops a single feature has no edge at all, which its Laplacian row of zeros must show.
-        connected = degree > 0
-        return upper, torch.where(connected, torch.where(connected, degree, 1).rsqrt(), 0)
+        return (self.logits,)
 
     def product(self, operand: Operand, block: Tensor) -> Tensor:
-        upper, scale = operand
-        scale = scale.unsqueeze(-1)
-        scaled = scale * block
-        hopped = scale * (upper @ scaled + upper.t() @ scaled)
-        return hopped + self._diagonal(operand).unsqueeze(-1) * block
+        return self._product(*self._triangle_and_scale(operand[0]), block)
 
     def diagonal(self, operand: Operand) -> Tensor:
-        return self._diagonal(operand)
+        return self._diagonal(self._triangle_and_scale(operand[0])[1]).squeeze(-1)
 
-    def _diagonal(self, operand: Operand) -> Tensor:
-        scale = operand[1]
-        return scale**2 if self.self_loops else (scale == 0).to(scale.dtype)
+    def powers(self, operand: Operand, block: Tensor, filter: FeatureFilter) -> Powers:
+        if filter.form == "exact" or not self._has_edges:
+            # One triangle for all the products.
+            parts = self._triangle_and_scale(operand[0])
+            return general_powers(lambda narrow: self._product(*parts, narrow), block, filter)
+        # Neither form hands out more than B = alpha I + beta N.
+        alpha, beta = 1 - filter.strength, filter.strength
+        if filter.operator == "adjacency":
+            alpha, beta = torch.ones_like(beta), -beta
+        powers, total, trace, *_ = TaylorPowers.apply(
+            operand[0], block, alpha, beta, filter.iterations, self.self_loops
+        )
+        self._sums.keep(self.logits, total, trace)
+        return Powers(list(powers.unbind(0)))
+
+    def l1_norm(self, operator: FeatureOperator = "laplacian", operand: Operand | None = None) -> Tensor:
+        sums = self._sums.take(self.logits)
+        if sums is None:
+            return super().l1_norm(operator, operand)
+        total, trace = sums
+        return total if operator == "adjacency" else total + self.num_features - 2 * trace
+
+    @property
+    def _has_edges(self) -> bool:
+        return self.self_loops or self.num_features > 1
+
+    def _triangle_and_scale(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        upper = triangle(logits)
+        degree = upper.sum(dim=-2) + upper.sum(dim=-1)
+        if not self._has_edges:  # a scale of zero marks the lone feature, whose row of the Laplacian is zero
+            return upper, torch.zeros_like(degree).unsqueeze(-1)
+        return upper, (degree + 1 if self.self_loops else degree).rsqrt().unsqueeze(-1)
+
+    def _product(self, upper: Tensor, scale: Tensor, block: Tensor) -> Tensor:
+        if not self._has_edges:
+            return block
+        return scale * symmetric_product(upper, scale * block, self.self_loops)
+
+    def _diagonal(self, scale: Tensor) -> Tensor:
+        if not self._has_edges:
+            return torch.ones_like(scale)
+        return scale**2 if self.self_loops else torch.zeros_like(scale)
 
     def extra_repr(self) -> str:
         return f"{self.num_features}, self_loops={self.self_loops}"
+
+
+class _Sums:
+    """Hands the sums of a forward pass to the penalty that follows it, so that the logits are not read again."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[int, Tensor, Tensor] | None = None
+
+    def keep(self, logits: Tensor, total: Tensor, trace: Tensor) -> None:
+        inside = torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(total)
+        self._kept = None if inside or not total.requires_grad else (logits._version, total, trace)
+
+    def take(self, logits: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Returns the sums once, and only while they are those of these very logits and gradients are wanted."""
+        kept, self._kept = self._kept, None
+        if kept is None or torch.compiler.is_compiling() or kept[0] != logits._version or not torch.is_grad_enabled():
+            return None
+        return kept[1:]
+
+    # They belong to one autograd graph, which no copy shares.
+    def __deepcopy__(self, memo: dict[int, Any]) -> "_Sums":
+        return _Sums()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_kept": None}

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 from torch_geometric.typing import Adj, OptTensor
 
-from bigcn.feature_graphs.base import FeatureFilter, FeatureGraph, Hop, Operand, Powers
+from bigcn.feature_graphs.base import FeatureFilter, FeatureGraph, Operand, Powers
 from bigcn.feature_graphs.fixed import projector_powers
-from bigcn.filters import FeatureOperator, check_strength, resolvent_coefficients
+from bigcn.filters import FeatureOperator, Hop, check_strength, resolvent_coefficients
 from bigcn.node_graphs import normalized_graph
 from bigcn.sparse import chebyshev_filter, is_sparse, sparse_from_tensor
 
@@ -80,7 +80,7 @@ class SpectralGraph(FeatureGraph):
             rank, weighting, smoothing: See :class:`SpectralGraph`.
         """
         graph = cls(x.size(-1), rank, weighting, smoothing)
-        hop = None
+        hop: Hop | None = None
         if edge_index is not None:
             hop = normalized_graph(edge_index, edge_weight, x.size(-2), x.dtype)
         graph.vectors, graph.weights = graph.operand(x, hop)

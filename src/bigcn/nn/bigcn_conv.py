@@ -11,8 +11,8 @@ from torch_geometric.nn.inits import zeros
 from torch_geometric.typing import Adj, OptTensor
 
 from bigcn.feature_graphs import FeatureGraph, make_feature_graph
-from bigcn.feature_graphs.base import Hop, Operand
-from bigcn.filters import FeatureOperator, FilterForm
+from bigcn.feature_graphs.base import Operand
+from bigcn.filters import FeatureOperator, FilterForm, Hop
 from bigcn.nn.cache import TensorCache
 from bigcn.nn.two_way_filter import TwoWayFilter
 from bigcn.node_graphs import edges_of, normalized_graph, symmetric_normalization

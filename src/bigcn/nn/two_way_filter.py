@@ -7,10 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bigcn.feature_graphs.base import FeatureFilter, Hop
+from bigcn.feature_graphs.base import FeatureFilter
 from bigcn.filters import (
     FeatureOperator,
     FilterForm,
+    Hop,
     NotLowPassWarning,
     admm_coefficients,
     check_forms,

@@ -7,9 +7,9 @@ from torch import Tensor
 from torch_geometric.typing import Adj, OptTensor
 
 from bigcn.feature_graphs import CorrelationGraph, FeatureGraph, GivenGraph, NoGraph, SpectralGraph, UniformGraph
-from bigcn.filters import check_rounds, check_strength
+from bigcn.filters import Hop, check_rounds, check_strength
 from bigcn.node_graphs import edges_of, normalized_graph
-from bigcn.smoothing.solvers import Hop, solve_admm, solve_complete, solve_observed
+from bigcn.smoothing.solvers import solve_admm, solve_complete, solve_observed
 from bigcn.sparse import is_sparse, sparse_from_edges
 
 Method = Literal["exact", "admm"]

@@ -5,16 +5,13 @@ All of them work on products with the two normalised adjacencies; a dense matrix
 
 import math
 import warnings
-from collections.abc import Callable
 
 import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
-from bigcn.filters import admm
+from bigcn.filters import Hop, admm
 from bigcn.sparse import chebyshev_filter
-
-Hop = Callable[[Tensor], Tensor]
 
 #: After how many rounds ADMM gives up. It needs about 50 at p = 3 and over 1,000 at p = 0.1.
 MAX_ROUNDS = 5_000
