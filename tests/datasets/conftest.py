@@ -1,4 +1,4 @@
-"""Fixtures: the benchmark files, a tiny graph in Planetoid's format, and no network."""
+"""Fixtures: a tiny graph in Planetoid's format, and no network."""
 
 import os
 import pickle
@@ -15,19 +15,6 @@ from torch_geometric.datasets import Planetoid
 from bigcn.datasets import DATASETS, DatasetSpec, RawFile, fingerprint
 from bigcn.datasets.files import sha256
 from bigcn.datasets.graphs import build_graph, from_pyg
-
-# Read once, before a test changes the environment.
-BENCHMARK_DATA = os.environ.get("BIGCN_DATA")
-
-
-@pytest.fixture(scope="session")
-def benchmark_data() -> Path:
-    """The folder with the raw files of the paper's graphs, which are no part of the repository."""
-    if BENCHMARK_DATA:
-        return Path(BENCHMARK_DATA)
-    if os.environ.get("CI"):
-        pytest.fail("BIGCN_DATA is not set, and in CI it must name the folder with the benchmark data")
-    pytest.skip("BIGCN_DATA does not name a folder with the benchmark data")
 
 
 @pytest.fixture(autouse=True)

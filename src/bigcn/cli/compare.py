@@ -111,7 +111,7 @@ def plain_rows(result: ComparisonResult) -> list[dict[str, Any]]:
 def write_outputs(result: ComparisonResult, folder: Path, command: str) -> Path:
     """Writes table, plot and page of a comparison into a folder and returns the page."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_csv(folder / "table.csv", result.rows())
+    write_csv(folder / "table.csv", result)
     save_curves(folder / "curves", result)
     return write_page(folder / "index.html", result, command)
 

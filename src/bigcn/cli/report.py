@@ -2,7 +2,7 @@
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -45,7 +45,8 @@ def report(
                 raise ValueError(f"'--export' writes .csv or .json (got {target})")
             (runs.export_csv if target.suffix == ".csv" else runs.export_json)(target)
         asked = {"dataset": graph.lower() if graph else None, "task": task, "case": case}
-        results = stored_comparisons(list(runs.rows(**{key: value for key, value in asked.items() if value})))
+        filters: dict[str, Any] = {key: value for key, value in asked.items() if value}
+        results = stored_comparisons(list(runs.rows(**filters)))
     if not results:
         raise ValueError(f"no stored run in {store} is of that kind")
     if as_json:

@@ -1,0 +1,41 @@
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+RUN = ("--models", "mlp", "--max-epochs", "5", "--device", "cpu")
+
+
+@pytest.fixture
+def stored(bigcn):
+    for extra in (("--seeds", "2"), ("--case", "noise-rate", "--values", "0.5", "--seeds", "1")):
+        assert bigcn("compare", "digits", *RUN, *extra).code == 0
+    return bigcn
+
+
+def test_makes_a_page_of_each_comparison(stored):
+    outcome = stored("report", "-o", "pages")
+    assert outcome.code == 0, outcome.err
+    assert Path("pages/digits-node-clean/index.html").exists()
+    page = Path("pages/digits-node-noise-rate/index.html").read_text()
+    assert "bigcn compare digits --task node --case noise-rate --values 0.5 --models mlp" in page
+
+
+def test_chooses(stored):
+    rows = json.loads(stored("report", "digits", "--case", "clean", "--json").out)["rows"]
+    assert [(row["case"], row["seeds"]) for row in rows] == [("clean", 2)]
+    missing = stored("report", "cora")
+    assert missing.code == 2
+    assert "no stored run" in missing.err
+
+
+def test_merges_and_exports(stored):
+    assert stored("compare", "digits", *RUN, "--seeds", "1", "--seed", "100", "--store", "other.sqlite").code == 0
+    assert stored("report", "--merge", "other.sqlite", "--export", "runs.csv", "--export", "runs.json").code == 0
+    with open("runs.csv") as file:
+        seeds = {row["seed"] for row in csv.DictReader(file) if row["metric"] == "accuracy"}
+    assert seeds == {"5", "10", "100"}
+    assert json.loads(Path("runs.json").read_text())
+    assert stored("report", "--export", "runs.txt").code == 2
+    assert stored("report", "--merge", "nowhere.sqlite").code == 2
