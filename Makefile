@@ -23,7 +23,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $(STAMP)
 
 demo: $(STAMP)
-	$(RUN)/bigcn demo
+	$(RUN)/bigcn compare digits --case noise-level --values 0.5,0.8 --models all --seeds 3 --max-epochs 200
 
 lint: $(STAMP)
 	$(RUN)/ruff check .

@@ -10,12 +10,12 @@ import argparse
 
 import torch
 import torch.nn.functional as F
-from common import interleaved, ratio, store
 from torch import Tensor
 
 from bigcn import BiGCN
 from bigcn.datasets import load_dataset, make_split
 from bigcn.node_graphs import edges_of, symmetric_normalization
+from common import interleaved, ratio, store
 
 
 class DirectLayer(torch.nn.Module):
@@ -106,7 +106,8 @@ def main() -> None:
         loss.backward()
         return optimizer.step()
 
-    optimizers = {model: torch.optim.Adam(model.parameters(), lr=0.01, fused=True) for model in (fast, direct)}
+    models: tuple[torch.nn.Module, ...] = (fast, direct)
+    optimizers = {model: torch.optim.Adam(model.parameters(), lr=0.01, fused=True) for model in models}
     contenders = {"bigcn": lambda: step(fast, data.edge_index), "direct": lambda: step(direct, laplacian)}
     times = interleaved(contenders, options.rounds)
     speedup, (low, high) = ratio(times, "bigcn", "direct")

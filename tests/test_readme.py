@@ -1,0 +1,23 @@
+"""The README's examples run as they stand, and what it points to exists."""
+
+import re
+from pathlib import Path
+
+README = Path(__file__).parent.parent / "README.md"
+
+
+def test_examples_run(capsys):
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
+    assert len(blocks) == 2
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(block, names)
+    assert float(capsys.readouterr().out) > 0.9
+    assert names["cleaned"].shape == (1797, 64)
+
+
+def test_links_lead_somewhere():
+    for path in (README, *README.parent.glob("docs/*.md"), README.parent / "CONTRIBUTING.md"):
+        for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
+            if "://" not in target:
+                assert (path.parent / target).exists(), f"{path.name} points to {target}"
