@@ -67,7 +67,7 @@ def general_powers(product: Callable[[Tensor], Tensor], block: Tensor, filter: F
     blocks = [block]
     if filter.form == "taylor":
         for _ in range(filter.iterations):
-            hopped = product(blocks[-1])
+            hopped = product(blocks[-1]).to(block.dtype)  # autocast may have lowered it
             if filter.operator == "adjacency":
                 blocks.append(blocks[-1] - filter.strength * hopped)
             else:

@@ -9,7 +9,7 @@ from torch.nn.parameter import UninitializedParameter
 
 from bigcn.feature_graphs.base import FeatureFilter, FeatureGraph, Operand, Powers, general_powers
 from bigcn.feature_graphs.correlation import cosine_similarity
-from bigcn.feature_graphs.learnable_ops import TaylorPowers, symmetric_product, triangle
+from bigcn.feature_graphs.learnable_ops import TaylorPowers, inverse_root, symmetric_product, triangle
 from bigcn.filters import FeatureOperator
 
 
@@ -99,7 +99,7 @@ class LearnableGraph(FeatureGraph):
         return self._diagonal(self._triangle_and_scale(operand[0])[1]).squeeze(-1)
 
     def powers(self, operand: Operand, block: Tensor, filter: FeatureFilter) -> Powers:
-        if filter.form == "exact" or not self._has_edges:
+        if filter.form == "exact" or not self._has_edges or block.dim() > 2:
             # One triangle for all the products.
             parts = self._triangle_and_scale(operand[0])
             return general_powers(lambda narrow: self._product(*parts, narrow), block, filter)
@@ -110,7 +110,7 @@ class LearnableGraph(FeatureGraph):
         powers, total, trace, *_ = TaylorPowers.apply(
             operand[0], block, alpha, beta, filter.iterations, self.self_loops
         )
-        self._sums.keep(self.logits, total, trace)
+        self._sums.keep(self.logits, powers, total, trace)
         return Powers(list(powers.unbind(0)))
 
     def l1_norm(self, operator: FeatureOperator = "laplacian", operand: Operand | None = None) -> Tensor:
@@ -129,7 +129,7 @@ class LearnableGraph(FeatureGraph):
         degree = upper.sum(dim=-2) + upper.sum(dim=-1)
         if not self._has_edges:  # a scale of zero marks the lone feature, whose row of the Laplacian is zero
             return upper, torch.zeros_like(degree).unsqueeze(-1)
-        return upper, (degree + 1 if self.self_loops else degree).rsqrt().unsqueeze(-1)
+        return upper, inverse_root(degree, self.self_loops)
 
     def _product(self, upper: Tensor, scale: Tensor, block: Tensor) -> Tensor:
         if not self._has_edges:
@@ -149,18 +149,27 @@ class _Sums:
     """Hands the sums of a forward pass to the penalty that follows it, so that the logits are not read again."""
 
     def __init__(self) -> None:
-        self._kept: tuple[int, Tensor, Tensor] | None = None
+        self._kept: tuple[Tensor, int, Tensor, Tensor] | None = None
 
-    def keep(self, logits: Tensor, total: Tensor, trace: Tensor) -> None:
+    def keep(self, logits: Tensor, powers: Tensor, total: Tensor, trace: Tensor) -> None:
         inside = torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(total)
-        self._kept = None if inside or not total.requires_grad else (logits._version, total, trace)
+        if inside or not total.requires_grad:
+            self._kept = None
+            return
+        self._kept = (logits, logits._version, total, trace)
+        powers.register_hook(self._forget)  # a backward pass frees the graph that the sums belong to
 
     def take(self, logits: Tensor) -> tuple[Tensor, Tensor] | None:
         """Returns the sums once, and only while they are those of these very logits and gradients are wanted."""
         kept, self._kept = self._kept, None
-        if kept is None or torch.compiler.is_compiling() or kept[0] != logits._version or not torch.is_grad_enabled():
+        if kept is None or torch.compiler.is_compiling() or not torch.is_grad_enabled():
             return None
-        return kept[1:]
+        known, version, *sums = kept
+        same = known is logits and version == logits._version and sums[0].dtype == logits.dtype
+        return (sums[0], sums[1]) if same else None
+
+    def _forget(self, grad: Tensor) -> None:
+        self._kept = None
 
     # They belong to one autograd graph, which no copy shares.
     def __deepcopy__(self, memo: dict[int, Any]) -> "_Sums":

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 
 def triangle(logits: Tensor) -> Tensor:
@@ -21,6 +22,11 @@ def symmetric_product(upper: Tensor, block: Tensor, self_loops: bool) -> Tensor:
     r"""Returns :math:`(\mathbf{S} + \mathbf{S}^{\top} + \mathbf{I})` times a block."""
     out = upper @ block + upper.transpose(-1, -2) @ block
     return out + block if self_loops else out
+
+
+def inverse_root(degree: Tensor, self_loops: bool) -> Tensor:
+    """Returns one over the root of the degrees as a column; without self-loops a sigmoid may have vanished in all."""
+    return (degree + 1 if self_loops else degree.clamp(min=1e-12)).rsqrt().unsqueeze(-1)
 
 
 class TaylorPowers(torch.autograd.Function):
@@ -41,8 +47,7 @@ class TaylorPowers(torch.autograd.Function):
         logits: Tensor, block: Tensor, alpha: Tensor, beta: Tensor, iterations: int, self_loops: bool
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
         upper = triangle(logits)
-        degree = upper.sum(dim=0) + upper.sum(dim=1) + (1 if self_loops else 0)
-        scale = degree.rsqrt().unsqueeze(-1)
+        scale = inverse_root(upper.sum(dim=0) + upper.sum(dim=1), self_loops)
         powers, hops = [block], []
         ones = torch.ones_like(scale)
         for step in range(iterations):
@@ -65,6 +70,7 @@ class TaylorPowers(torch.autograd.Function):
         ctx.self_loops = self_loops
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad_powers: Tensor, grad_total: Tensor, grad_trace: Tensor, *unused: Tensor) -> Any:
         powers, hops, upper, vectors, alpha, beta = ctx.saved_tensors
         scale, row_sums = vectors[:, :1], vectors[:, 1:]

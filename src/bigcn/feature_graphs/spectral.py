@@ -102,7 +102,8 @@ class SpectralGraph(FeatureGraph):
         if x is None:
             raise ValueError("a spectral graph made by name is computed from features: give 'x' and 'hop'")
         if self.trivial:
-            return torch.eye(x.size(-1), dtype=x.dtype, device=x.device), x.new_ones(x.size(-1))
+            eye = torch.eye(x.size(-1), dtype=x.dtype, device=x.device)
+            return eye, eye.new_ones(x.size(-1))
         values, vectors = _leading_eigenvectors(x.detach(), hop, self.rank, self.smoothing, self.weighting == "soft")
         if self.weighting == "rank":
             return vectors, torch.ones_like(values)

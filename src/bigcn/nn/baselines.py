@@ -1,0 +1,275 @@
+r"""The models that BiGCN is judged against, from PyG's own layers.
+
+They train on one graph at a time, all of it in every step, and keep what depends on the graph alone; see
+:mod:`bigcn.nn.product_layers`. All take :obj:`(x, edge_index, edge_weight=None)`; as in PyG, GraphSAGE, GIN and GAT
+have no place for weights of edges.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric import nn as pyg
+from torch_geometric.nn.conv import MessagePassing
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
+from torch_geometric.nn.models.basic_gnn import BasicGNN
+from torch_geometric.typing import Adj, OptTensor
+
+from bigcn.nn.cache import TensorCache
+from bigcn.nn.product_layers import (
+    APPNPConv,
+    AttentionGraph,
+    GCNConv,
+    GINConv,
+    KeepsGraph,
+    SAGEConv,
+    SGConv,
+    attend,
+    attention_graph,
+    drop,
+    may_keep,
+)
+from bigcn.node_graphs import edges_of
+from bigcn.sparse import SparseMatrix
+
+
+def _symmetric(edges: Tensor, weight: OptTensor, num_nodes: int, dtype: torch.dtype) -> tuple[Tensor, OptTensor]:
+    out: tuple[Tensor, OptTensor] = gcn_norm(edges, weight, num_nodes, dtype=dtype)
+    return out
+
+
+def _sum(edges: Tensor, weight: OptTensor, num_nodes: int, dtype: torch.dtype) -> tuple[Tensor, OptTensor]:
+    return edges, torch.ones(edges.size(1), dtype=dtype, device=edges.device)
+
+
+def _mean(edges: Tensor, weight: OptTensor, num_nodes: int, dtype: torch.dtype) -> tuple[Tensor, OptTensor]:
+    degree = torch.bincount(edges[1], minlength=num_nodes).to(dtype)
+    return edges, degree.reciprocal()[edges[1]]
+
+
+def _as_given(edges: Tensor, weight: OptTensor, num_nodes: int, dtype: torch.dtype) -> tuple[Tensor, OptTensor]:
+    if weight is None:
+        raise ValueError("'edge_weight' is missing: GDC works on the graph that 'diffuse' returns")
+    return edges, weight.to(dtype)
+
+
+class _Baseline(KeepsGraph, BasicGNN):
+    r"""A stack of PyG's layers with ReLU and dropout between them; see
+    :class:`torch_geometric.nn.models.basic_gnn.BasicGNN` for the arguments.
+    """
+
+    supports_edge_weight = False
+    supports_edge_attr = False
+    supports_norm_batch: bool
+    #: How the graph becomes a matrix.
+    entries: Callable[..., tuple[Tensor, OptTensor]]
+    #: Whether dropout also comes before the first layer.
+    drops_input = False
+
+    def forward(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor = None) -> Tensor:
+        """Runs the forward pass.
+
+        Args:
+            x (torch.Tensor): The node features.
+            edge_index (torch.Tensor or EdgeIndex): The edge indices, or a sparse (transposed) adjacency matrix.
+            edge_weight (torch.Tensor, optional): The edge weights, for layers that have a place for them.
+                (default: :obj:`None`)
+        """
+        graph, weight = self.graph_matrix(x, edge_index, edge_weight, type(self).entries)
+        if self.drops_input:
+            x = drop(x, self.dropout.p, self.training)
+        out: Tensor = super().forward(x, graph, weight)
+        return out
+
+
+class GCN(_Baseline):
+    r"""The graph convolutional network (`Kipf and Welling, 2017 <https://arxiv.org/abs/1609.02907>`_), with dropout on
+    the input of every layer as in its paper.
+    """
+
+    supports_edge_weight = True
+    drops_input = True
+    entries = staticmethod(_symmetric)
+
+    def init_conv(self, in_channels: int, out_channels: int, **kwargs: Any) -> MessagePassing:
+        return GCNConv(in_channels, out_channels, **kwargs)
+
+
+class GDC(_Baseline):
+    r"""A GCN on a diffused graph (`Gasteiger et al., 2019 <https://arxiv.org/abs/1911.05485>`_): it takes edges and
+    weights from :func:`diffuse`, whose weights it leaves as they are.
+    """
+
+    supports_edge_weight = True
+    entries = staticmethod(_as_given)
+
+    def init_conv(self, in_channels: int, out_channels: int, **kwargs: Any) -> MessagePassing:
+        return GCNConv(in_channels, out_channels, normalize=False, **kwargs)
+
+
+class GraphSAGE(_Baseline):
+    r"""GraphSAGE with the mean of all neighbours (`Hamilton et al., 2017 <https://arxiv.org/abs/1706.02216>`_)."""
+
+    entries = staticmethod(_mean)
+
+    def init_conv(self, in_channels: int, out_channels: int, **kwargs: Any) -> MessagePassing:
+        conv = SAGEConv(in_channels, out_channels, **kwargs)
+        conv.products = None if len(self.convs) else TensorCache(1)
+        return conv
+
+
+class GIN(_Baseline):
+    r"""The graph isomorphism network (`Xu et al., 2019 <https://arxiv.org/abs/1810.00826>`_): a two-layer perceptron
+    in each layer, without batch normalisation, and no read-out.
+    """
+
+    entries = staticmethod(_sum)
+
+    def init_conv(self, in_channels: int, out_channels: int, **kwargs: Any) -> MessagePassing:
+        conv = GINConv(pyg.MLP([in_channels, out_channels, out_channels], norm=None), **kwargs)
+        conv.products = None if len(self.convs) else TensorCache(1)
+        return conv
+
+
+class GAT(KeepsGraph, BasicGNN):
+    r"""The graph attention network (`Veličković et al., 2018 <https://arxiv.org/abs/1710.10903>`_) as in its paper:
+    heads of :obj:`hidden_channels / heads` channels side by side, a single head at the output, ELU, and dropout on the
+    input of each layer and on the attention.
+
+    Args:
+        in_channels, hidden_channels, num_layers, out_channels, dropout: See
+            :class:`torch_geometric.nn.models.basic_gnn.BasicGNN`.
+        heads (int, optional): The number of heads. (default: :obj:`8`)
+        **kwargs (optional): Additional arguments of :class:`torch_geometric.nn.GATConv`.
+    """
+
+    supports_edge_weight = False
+    supports_edge_attr = False
+    supports_norm_batch: bool
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        num_layers: int,
+        out_channels: int,
+        dropout: float = 0.0,
+        heads: int = 8,
+        **kwargs: Any,
+    ) -> None:
+        if hidden_channels % heads != 0:
+            raise ValueError(f"'hidden_channels' must be a multiple of the {heads} heads (got {hidden_channels})")
+        super().__init__(
+            in_channels, hidden_channels, num_layers, out_channels, dropout, act="elu", heads=heads, **kwargs
+        )
+
+    def init_conv(self, in_channels: int, out_channels: int, heads: int, **kwargs: Any) -> MessagePassing:
+        heads = heads if len(self.convs) < self.num_layers - 1 else 1
+        return pyg.GATConv(in_channels, out_channels // heads, heads=heads, dropout=self.dropout.p, **kwargs)
+
+    def forward(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor = None) -> Tensor:
+        """Runs the forward pass; weights of edges have no place in it."""
+        kept = may_keep(edge_index)
+        for layer, conv in enumerate(self.convs):
+            x = drop(x, self.dropout.p, self.training)
+            if kept:
+                x = attend(conv, x, self._graph(edge_index, x.size(0), conv.heads))
+            else:
+                x = conv(x, edges_of(edge_index)[0])
+            if layer < self.num_layers - 1:
+                x = self.act(x)
+        return x
+
+    def _graph(self, edge_index: Adj, num_nodes: int, heads: int) -> AttentionGraph:
+        graph: AttentionGraph = self.keep(
+            f"attention of {heads} heads",
+            (edge_index,),
+            num_nodes,
+            lambda: attention_graph(edges_of(edge_index)[0], num_nodes, heads),
+        )
+        return graph
+
+
+class APPNP(KeepsGraph, torch.nn.Module):
+    r"""A perceptron whose predictions are propagated by personalised PageRank
+    (`Gasteiger et al., 2019 <https://arxiv.org/abs/1810.05997>`_), with dropout on the input of every layer as in its
+    paper, and none on the edges.
+
+    Args:
+        in_channels, hidden_channels, num_layers, out_channels, dropout: See :class:`torch_geometric.nn.MLP`.
+        K (int, optional): The number of propagation steps. (default: :obj:`10`)
+        alpha (float, optional): The teleport probability. (default: :obj:`0.1`)
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        num_layers: int,
+        out_channels: int,
+        dropout: float = 0.0,
+        K: int = 10,
+        alpha: float = 0.1,
+    ) -> None:
+        super().__init__()
+        self.mlp = _perceptron(in_channels, hidden_channels, num_layers, out_channels, dropout)
+        self.dropout = dropout
+        self.propagation = APPNPConv(K, alpha)
+
+    def forward(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor = None) -> Tensor:
+        """Runs the forward pass."""
+        graph, weight = self.graph_matrix(x, edge_index, edge_weight, _symmetric)
+        hidden = self.mlp(drop(x, self.dropout, self.training))
+        out: Tensor = self.propagation(hidden, graph, weight)
+        return out
+
+
+class SGC(KeepsGraph, torch.nn.Module):
+    r"""Logistic regression on features propagated :obj:`num_layers` times
+    (`Wu et al., 2019 <https://arxiv.org/abs/1902.07153>`_).
+
+    Args:
+        in_channels, out_channels: See :class:`torch_geometric.nn.SGConv`.
+        num_layers (int, optional): The number of propagation steps. (default: :obj:`2`)
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, num_layers: int = 2) -> None:
+        super().__init__()
+        self.conv = SGConv(in_channels, out_channels, K=num_layers)
+
+    def forward(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor = None) -> Tensor:
+        """Runs the forward pass."""
+        graph, weight = self.graph_matrix(x, edge_index, edge_weight, _symmetric)
+        if not isinstance(graph, SparseMatrix) or not may_keep(x):
+            out: Tensor = self.conv(x, graph, weight)
+            return out
+
+        def propagated() -> Tensor:
+            out = x
+            for _ in range(self.conv.K):
+                out = graph.matmul(out)
+            return out
+
+        out = self.conv.lin(self.keep("features", (x, graph.value), None, propagated))
+        return out
+
+
+class MLP(torch.nn.Module):
+    r"""A perceptron that does not look at the graph; see :class:`torch_geometric.nn.MLP` for the arguments."""
+
+    def __init__(
+        self, in_channels: int, hidden_channels: int, num_layers: int, out_channels: int, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.mlp = _perceptron(in_channels, hidden_channels, num_layers, out_channels, dropout)
+
+    def forward(self, x: Tensor, edge_index: Adj | None = None, edge_weight: OptTensor = None) -> Tensor:
+        """Runs the forward pass."""
+        out: Tensor = self.mlp(x)
+        return out
+
+
+def _perceptron(in_channels: int, hidden_channels: int, num_layers: int, out_channels: int, dropout: float) -> pyg.MLP:
+    channels = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
+    return pyg.MLP(channels, dropout=dropout, norm=None)

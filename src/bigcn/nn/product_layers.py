@@ -1,0 +1,174 @@
+r"""PyG's layers with message passing as a sparse product, for models that train on all of one graph in every step.
+
+What depends on the graph alone (its normalisation, its compressed form) is kept, and layers multiply by a sparse
+matrix instead of gathering and scattering messages: the same numbers, faster. What is kept belongs to the very tensors
+it was computed from; unlike PyG's :obj:`cached=True`, another graph is never mistaken for it. Where nothing can be
+kept (while compiling, or with weights of edges that need gradients) the layers are PyG's to the letter.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric import nn as pyg
+from torch_geometric.nn.conv import MessagePassing
+from torch_geometric.typing import Adj, OptTensor
+from torch_geometric.utils import add_self_loops, remove_self_loops
+
+from bigcn.nn.cache import TensorCache
+from bigcn.node_graphs import edges_of
+from bigcn.sparse import SparseMatrix, sparse_from_edges
+
+
+def _by_product(name: str, conv: type[MessagePassing]) -> Any:
+    """Returns a layer that also takes a :class:`SparseMatrix` for its graph."""
+
+    def propagate(self: MessagePassing, edge_index: Any, size: Any = None, **kwargs: Any) -> Tensor:
+        if not isinstance(edge_index, SparseMatrix):
+            out: Tensor = conv.propagate(self, edge_index, size=size, **kwargs)
+            return out
+        x = kwargs["x"]
+        x = x[0] if isinstance(x, tuple) else x
+        if self.products is None or not may_keep(x):
+            return edge_index.matmul(x)
+        product: Tensor = self.products.get((x, edge_index.value), None, lambda: edge_index.matmul(x))
+        return product
+
+    # In the class itself, where PyG looks before it puts generated code in the place of `propagate`.
+    # `products` keeps what a first layer makes of the input before any weight has a part in it.
+    body = {"propagate": propagate, "products": None, "__doc__": conv.__doc__, "__module__": __name__}
+    return type(name, (conv,), body)
+
+
+def may_keep(*tensors: Any) -> bool:
+    """Tells whether something computed from these tensors may be kept for later calls."""
+    # A tensor made in inference mode could not be used in training later.
+    if torch.compiler.is_compiling() or torch.is_inference_mode_enabled():
+        return False
+    return not any(
+        tensor.requires_grad or torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+        for tensor in tensors
+        if isinstance(tensor, Tensor)
+    )
+
+
+GCNConv = _by_product("GCNConv", pyg.GCNConv)
+SAGEConv = _by_product("SAGEConv", pyg.SAGEConv)
+GINConv = _by_product("GINConv", pyg.GINConv)
+APPNPConv = _by_product("APPNPConv", pyg.APPNP)
+SGConv = _by_product("SGConv", pyg.SGConv)
+
+
+class AttentionGraph(NamedTuple):
+    """Edges sorted by target, self-loops among them, and the same pattern once per head down a diagonal."""
+
+    source: Tensor
+    target: Tensor
+    pointers: Tensor
+    pattern: SparseMatrix  # its values say where each entry stands among the edges of all heads
+
+
+def attend(conv: pyg.GATConv, x: Tensor, graph: AttentionGraph) -> Tensor:
+    r"""Returns what a :class:`torch_geometric.nn.GATConv` does, its heads adding up their messages in one product.
+
+    Args:
+        conv (torch_geometric.nn.GATConv): The layer.
+        x (torch.Tensor): The node features.
+        graph (AttentionGraph): The graph, made for the number of heads of the layer.
+    """
+    heads, nodes = conv.heads, x.size(0)
+    x = conv.lin(x).view(nodes, heads, -1)
+    of_source = (x * conv.att_src).sum(dim=-1).index_select(0, graph.source)
+    of_target = (x * conv.att_dst).sum(dim=-1).index_select(0, graph.target)
+    score = F.leaky_relu(of_source + of_target, conv.negative_slope)
+    top = torch.segment_reduce(score.detach(), "max", offsets=graph.pointers, axis=0)
+    share = (score - top.index_select(0, graph.target)).exp()
+    total = share.new_zeros(nodes, heads).index_add(0, graph.target, share)
+    # The total divides the sum over neighbours instead of every share; dropout comes between, as in PyG.
+    share = drop(share, conv.dropout, conv.training).t().reshape(-1)
+    block = x.transpose(0, 1).reshape(heads * nodes, -1)
+    summed: Tensor = _WeightedSum.apply(share, block, graph.pattern)
+    out = summed.view(heads, nodes, -1).transpose(0, 1) / (total.unsqueeze(-1) + 1e-16)
+    out = out.reshape(nodes, -1) if conv.concat else out.mean(dim=1)
+    return out if conv.bias is None else out + conv.bias
+
+
+class _WeightedSum(torch.autograd.Function):
+    """The product of a sparse matrix and a block, where both have gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Tensor, block: Tensor, pattern: SparseMatrix) -> Tensor:
+        ctx.save_for_backward(value, block)
+        ctx.pattern = pattern
+        return _csr(pattern.crow, pattern.col, value, pattern) @ block
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        (value, block), pattern, grad = ctx.saved_tensors, ctx.pattern, grads[0].contiguous()
+        # Products of rows at the entries of the pattern alone, without gathering the rows first.
+        empty = _csr(pattern.crow, pattern.col, torch.zeros_like(value), pattern)
+        grad_value = torch.sparse.sampled_addmm(empty, grad, block.t(), beta=0.0).values()
+        transposed = _csr(pattern.crow_t, pattern.col_t, value.index_select(0, pattern.value_t), pattern)
+        return grad_value, transposed @ grad, None
+
+
+def _csr(crow: Tensor, col: Tensor, value: Tensor, pattern: SparseMatrix) -> Tensor:
+    shape = (pattern.num_rows, pattern.num_cols)
+    return torch.sparse_csr_tensor(crow, col, value, shape, check_invariants=False)
+
+
+def drop(x: Tensor, p: float, training: bool) -> Tensor:
+    """Drops entries as :func:`torch.nn.functional.dropout` does, several times faster on a CPU."""
+    if x.is_cuda or not training or p == 0:
+        return F.dropout(x, p, training)
+    # PyTorch's Bernoulli generator takes several times as long as its uniform one.
+    return x * ((torch.rand_like(x) >= p).to(x.dtype) / (1 - p))
+
+
+def attention_graph(edges: Tensor, num_nodes: int, heads: int) -> AttentionGraph:
+    """Returns a graph for :func:`attend`.
+
+    Args:
+        edges (torch.Tensor): The edge indices.
+        num_nodes (int): The number of nodes.
+        heads (int): The number of heads of the layer.
+    """
+    edges, _ = add_self_loops(remove_self_loops(edges)[0], num_nodes=num_nodes)
+    edges = edges[:, edges[0].argsort(stable=True)]
+    source, target = edges[:, edges[1].argsort(stable=True)]
+    pointers = F.pad(torch.bincount(target, minlength=num_nodes).cumsum(0), (1, 0))
+    shift = num_nodes * torch.arange(heads, device=edges.device).unsqueeze(1)
+    rows, cols = (target + shift).view(-1), (source + shift).view(-1)
+    size = heads * num_nodes
+    order = cols.argsort(stable=True)
+    crow = F.pad(torch.bincount(rows, minlength=size).cumsum(0), (1, 0))
+    crow_t = F.pad(torch.bincount(cols, minlength=size).cumsum(0), (1, 0))
+    pattern = SparseMatrix(
+        crow, cols, torch.arange(rows.numel(), device=rows.device), crow_t, rows[order], order, size, size
+    )
+    return AttentionGraph(source, target, pointers, pattern)
+
+
+class KeepsGraph:
+    """Keeps what was computed from the graph, or from graph and features, for as long as both are the same."""
+
+    def keep(self, name: str, tensors: tuple[Any, ...], extra: Any, compute: Callable[[], Any]) -> Any:
+        caches: dict[str, TensorCache] = self.__dict__.setdefault("_caches", {})
+        return caches.setdefault(name, TensorCache()).get(tensors, extra, compute)
+
+    def graph_matrix(
+        self, x: Tensor, edge_index: Adj, edge_weight: OptTensor, entries: Callable[..., tuple[Tensor, OptTensor]]
+    ) -> tuple[Any, OptTensor]:
+        """Returns the graph for a layer: a matrix with the given entries, or edges where nothing can be kept."""
+        if not may_keep(edge_index, edge_weight):
+            return edges_of(edge_index, edge_weight)
+        num_nodes, dtype = x.size(0), x.dtype
+
+        def compute() -> SparseMatrix:
+            edges, weight = entries(*edges_of(edge_index, edge_weight), num_nodes, dtype)
+            assert weight is not None
+            return sparse_from_edges(edges[1], edges[0], weight, (num_nodes, num_nodes))
+
+        return self.keep("graph", (edge_index, edge_weight), (num_nodes, dtype), compute), None

@@ -1,0 +1,93 @@
+"""What every task offers to the training loop."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+#: Scores by part (:obj:`"val"`, :obj:`"test"`) and by name.
+Scores = dict[str, dict[str, float]]
+
+
+class Task(ABC):
+    """A graph, what to learn on it, and how that is judged.
+
+    A task holds no state of training: the same model gets the same loss and scores from it, whenever it is asked.
+
+    Args:
+        data (Data): The graph with features :obj:`x`, and :obj:`edge_weight` where edges have one.
+        prepare (Callable, optional): Applied to the graph that messages pass on; nothing that is predicted or scored
+            depends on it. See :class:`bigcn.nn.registry.ModelSpec`. (default: :obj:`None`)
+    """
+
+    #: :obj:`"node"` or :obj:`"link"`.
+    name: ClassVar[str]
+    #: The validation metric that decides which epoch is the best; higher is better.
+    monitor: ClassVar[str]
+    #: The size of the model's output.
+    num_outputs: int
+
+    def __init__(self, data: Data, prepare: Callable[[Data], Data] | None = None) -> None:
+        graph = Data(x=features_of(data), edge_index=data.edge_index, edge_weight=data.edge_weight)
+        if prepare is not None:
+            graph = prepare(graph)
+        # Always the same tensors, so that models can cache what depends on them alone.
+        self.x: Tensor = graph.x
+        self.edge_index: Tensor = graph.edge_index
+        self.edge_weight: Tensor | None = graph.edge_weight
+
+    @property
+    def num_features(self) -> int:
+        """The number of features of a node."""
+        return self.x.size(1)
+
+    def outputs(self, model: torch.nn.Module) -> Tensor:
+        """Runs the model on the whole graph, in whatever mode it is in."""
+        out: Tensor = model(self.x, self.edge_index, self.edge_weight)
+        return out
+
+    @abstractmethod
+    def loss(self, model: torch.nn.Module, epoch: int = 0) -> Tensor:
+        """Returns the training loss, differentiable.
+
+        Args:
+            model (torch.nn.Module): The model, in training mode.
+            epoch (int, optional): The epoch, for what is drawn anew in each. (default: :obj:`0`)
+        """
+
+    @abstractmethod
+    def evaluate(self, model: torch.nn.Module) -> Scores:
+        """Returns validation and test scores from one forward pass in evaluation mode."""
+
+    def to(self, device: torch.device | str) -> "Task":
+        """Moves the tensors of the task, in place, and returns it."""
+        for key, value in vars(self).items():
+            if isinstance(value, Tensor):
+                setattr(self, key, value.to(device))
+        return self
+
+
+def features_of(data: Data) -> Tensor:
+    """Returns the features of a graph as floating-point numbers, refusing a graph without."""
+    x = data.x
+    if not isinstance(x, Tensor) or x.dim() != 2:
+        raise ValueError("'data' must have features in data.x, one row per node")
+    if not isinstance(data.edge_index, Tensor):
+        raise ValueError("'data' must have edges in data.edge_index")
+    return x if x.is_floating_point() else x.to(torch.get_default_dtype())
+
+
+@contextmanager
+def evaluating(model: torch.nn.Module) -> Iterator[None]:
+    """Switches a model to evaluation for a while, without gradients."""
+    training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        model.train(training)

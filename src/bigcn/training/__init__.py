@@ -1,0 +1,6 @@
+"""Training: one loop for every model and task."""
+
+from bigcn.training.config import Progress, TrainConfig, TrainResult
+from bigcn.training.loop import seeded, train
+
+__all__ = ["Progress", "TrainConfig", "TrainResult", "seeded", "train"]

@@ -1,0 +1,319 @@
+"""The model as a BasicGNN: layers, jumping knowledge, feature graphs, the published settings."""
+
+import copy
+import pickle
+import warnings
+
+import pytest
+import torch
+from torch_geometric.nn import GCNConv
+from torch_geometric.nn.models.basic_gnn import BasicGNN
+
+from bigcn import BiGCN, BiGCNConv
+from bigcn.feature_graphs import FEATURE_GRAPHS, GivenGraph, LearnableGraph, NoGraph, SpectralGraph
+from bigcn.filters import NotLowPassWarning
+from bigcn.nn.published import published_settings
+
+N, D, C = 12, 6, 3
+
+
+@pytest.fixture
+def graph(make_graph):
+    return torch.randn(N, D), make_graph(N, 20, isolated=1)
+
+
+def graphs_of(model):
+    return [type(conv.feature_graph) for conv in model.convs]
+
+
+# A BasicGNN.
+
+
+@pytest.mark.parametrize("jk", [None, "last", "cat", "max", "lstm"])
+@pytest.mark.parametrize("out_channels", [None, C])
+@pytest.mark.parametrize("num_layers", [1, 2, 3])
+def test_shapes_with_and_without_jumping_knowledge(graph, jk, out_channels, num_layers):
+    model = BiGCN(D, 8, num_layers, out_channels, dropout=0.5, jk=jk)
+    assert isinstance(model, BasicGNN)
+    out = model(*graph)
+    assert out.shape == (N, 8 if out_channels is None else C)
+    assert len(model.convs) == num_layers
+    assert all(isinstance(conv, BiGCNConv) for conv in model.convs)
+    out.sum().backward()
+    assert str(model) == f"BiGCN({D}, {8 if out_channels is None else C}, num_layers={num_layers})"
+
+
+@pytest.mark.parametrize("jk", [None, "last", "cat", "max", "lstm"])
+def test_the_model_is_its_layers(graph, jk):
+    x, edge_index = graph
+    model = BiGCN(D, 8, 3, C, jk=jk, feature_graph="learnable").eval()
+    hidden, h = [], x
+    for i, conv in enumerate(model.convs):
+        h = conv(h, edge_index)
+        if i < 2 or jk is not None:
+            h = h.relu()
+        hidden.append(h)
+    if jk == "cat":
+        h = model.lin(torch.cat(hidden, dim=-1))
+    elif jk == "max":
+        h = model.lin(torch.stack(hidden).amax(dim=0))
+    elif jk == "lstm":
+        h = model.lin(model.jk(hidden))
+    elif jk == "last":
+        h = model.lin(h)
+    assert torch.allclose(model(x, edge_index), h, atol=1e-6)
+
+
+@pytest.mark.parametrize("norm", ["batch_norm", "layer_norm", "graph_norm"])
+def test_norms_and_activations(graph, norm):
+    model = BiGCN(D, 8, 2, C, norm=norm, act="elu", act_first=True)
+    assert model(*graph).shape == (N, C)
+
+
+def test_dropout_is_between_the_layers_only(graph):
+    x, edge_index = graph
+    single = BiGCN(D, 8, 1, C, dropout=0.9)
+    assert torch.equal(single(x, edge_index), single.eval()(x, edge_index))
+    double = BiGCN(D, 64, 2, C, dropout=0.9)
+    assert not torch.equal(double(x, edge_index), double(x, edge_index))
+    assert torch.equal(double.eval()(x, edge_index), double(x, edge_index))
+
+
+def test_edge_weights_are_passed_on(graph):
+    x, edge_index = graph
+    weight = torch.rand(edge_index.size(1) // 2).repeat(2) + 0.1
+    for gcn_layers in (0, 1):
+        model = BiGCN(D, 8, 2, C, gcn_layers=gcn_layers)
+        expected = model.convs[1](model.convs[0](x, edge_index, weight).relu(), edge_index, weight)
+        assert torch.allclose(model(x, edge_index, edge_weight=weight), expected, atol=1e-6)
+        assert not torch.allclose(model(x, edge_index), expected, atol=1e-3)
+
+
+def test_batches(graph):
+    _, edge_index = graph
+    model, x = BiGCN(D, 8, 2, C, feature_graph="learnable"), torch.randn(3, N, D)
+    out = model(x, edge_index)
+    for i in range(3):
+        assert torch.allclose(out[i], model(x[i], edge_index), atol=1e-5)
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+def test_sparse_features(graph, layout):
+    x, edge_index = graph
+    model = BiGCN(D, 4, 2, C, feature_graph="learnable", cached=True)
+    sparse = x.to_sparse(layout=layout)
+    assert torch.allclose(model(sparse, edge_index), model(x, edge_index), atol=1e-5)
+
+
+def test_reset_parameters(graph):
+    model = BiGCN(D, 8, 2, C, feature_graph="learnable", cached=True, init="released")
+    model(*graph)
+    before = copy.deepcopy(model.state_dict())
+    model.reset_parameters()
+    assert not any(torch.equal(before[key], value) for key, value in model.state_dict().items())
+    assert len(model.convs[0]._graphs) == 0
+
+
+@pytest.mark.parametrize("name", FEATURE_GRAPHS)
+def test_lazy_and_state_dict(graph, name):
+    model = BiGCN(D, 8, 2, C, feature_graph=name, init="released")
+    expected = model(*graph)
+    lazy = BiGCN(-1, 8, 2, C, feature_graph=name)
+    lazy.load_state_dict(model.state_dict())
+    assert torch.equal(lazy(*graph), expected)
+    fresh = BiGCN(-1, 8, 2, C, feature_graph=name)
+    assert fresh(*graph).shape == (N, C)
+    fresh.load_state_dict(model.state_dict())
+    assert torch.equal(fresh(*graph), expected)
+    assert torch.equal(pickle.loads(pickle.dumps(model))(*graph), expected)
+    assert torch.equal(copy.deepcopy(model)(*graph), expected)
+
+
+@pytest.mark.parametrize("name", ["learnable", "none"])
+def test_compiles_without_a_break(graph, name):
+    model = BiGCN(D, 4, 2, C, feature_graph=name, node_filter="taylor", node_strength=0.5, check_low_pass=False)
+    compiled = torch.compile(model, fullgraph=True, backend="eager")
+    assert torch.allclose(compiled(*graph), model(*graph), atol=1e-5)
+
+
+# Layers of another kind above.
+
+
+@pytest.mark.parametrize("gcn_layers", [0, 1, 2])
+def test_gcn_layers_are_on_top(graph, gcn_layers):
+    model = BiGCN(D, 8, 3, C, gcn_layers=gcn_layers, feature_graph="learnable", cached=True)
+    kinds = [type(conv) for conv in model.convs]
+    assert kinds == [BiGCNConv] * (3 - gcn_layers) + [GCNConv] * gcn_layers
+    assert model(*graph).shape == (N, C)
+    assert model.num_hops == sum(conv.num_hops for conv in model.convs[: 3 - gcn_layers]) + gcn_layers
+    model.penalty().backward()
+
+
+@pytest.mark.parametrize("gcn_layers", [-1, 2, 3])
+def test_bad_gcn_layers(gcn_layers):
+    with pytest.raises(ValueError, match="'gcn_layers'"):
+        BiGCN(D, 8, 2, C, gcn_layers=gcn_layers)
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_num_hops_adds_up(layers):
+    model = BiGCN(D, 8, layers, C, node_filter="taylor", iterations=2, node_strength=0.3, check_low_pass=False)
+    assert model.num_hops == 2 * layers
+    size = model.num_hops + 3
+    path = torch.stack([torch.arange(size - 1), torch.arange(1, size)])
+    x = torch.randn(size, D, requires_grad=True)
+    model(x, torch.cat([path, path.flip(0)], dim=1))[0].sum().backward()
+    assert not x.grad[model.num_hops + 1 :].any()
+
+
+# Feature graphs.
+
+
+@pytest.mark.parametrize("name", FEATURE_GRAPHS)
+def test_a_name_holds_for_every_layer(name):
+    assert graphs_of(BiGCN(D, 8, 3, C, feature_graph=name)) == [FEATURE_GRAPHS[name]] * 3
+
+
+def test_the_default_is_no_feature_graph():
+    assert graphs_of(BiGCN(D, 8, 2, C)) == [NoGraph, NoGraph]
+
+
+@pytest.mark.parametrize("given", [torch.ones(D, D), GivenGraph(torch.ones(D, D))], ids=["tensor", "graph"])
+def test_a_finished_graph_belongs_to_the_first_layer(given):
+    assert graphs_of(BiGCN(D, 8, 3, C, feature_graph=given)) == [GivenGraph, NoGraph, NoGraph]
+    model = BiGCN(D, 8, 3, C, feature_graph=given, hidden_feature_graph="learnable")
+    assert graphs_of(model) == [GivenGraph, LearnableGraph, LearnableGraph]
+
+
+def test_hidden_layers_can_have_another_graph():
+    model = BiGCN(D, 8, 3, C, feature_graph="spectral", hidden_feature_graph="none", feature_graph_kwargs={"rank": 2})
+    assert graphs_of(model) == [SpectralGraph, NoGraph, NoGraph]
+    assert model.convs[0].feature_graph.rank == 2
+    assert graphs_of(BiGCN(D, 8, 2, C, hidden_feature_graph="learnable")) == [NoGraph, LearnableGraph]
+
+
+def test_arguments_of_a_named_graph_reach_every_layer():
+    model = BiGCN(D, 8, 2, C, feature_graph="learnable", feature_graph_kwargs={"init": "constant", "self_loops": False})
+    for conv in model.convs:
+        assert not conv.feature_graph.self_loops
+        assert not conv.feature_graph.logits.any()
+
+
+@pytest.mark.parametrize("operator", ["laplacian", "adjacency"])
+def test_penalty_of_all_layers_or_the_first(operator):
+    options = {"feature_graph": "learnable", "feature_filter": "taylor", "feature_operator": operator}
+    model = BiGCN(D, 8, 2, C, check_low_pass=False, **options)
+    first, second = (conv.feature_graph.adjacency().detach() for conv in model.convs)
+    if operator == "laplacian":
+        first, second = torch.eye(D) - first, torch.eye(8) - second
+    assert model.penalty().item() == pytest.approx((first.abs().sum() + second.abs().sum()).item(), rel=1e-5)
+    model.penalty_layers = "first"
+    assert model.penalty().item() == pytest.approx(first.abs().sum().item(), rel=1e-5)
+    model.penalty().backward()
+    assert model.convs[0].feature_graph.logits.grad is not None
+    assert model.convs[1].feature_graph.logits.grad is None
+
+
+@pytest.mark.parametrize("option", ["last", None])
+def test_bad_penalty_layers(option):
+    with pytest.raises(ValueError, match="'penalty_layers'"):
+        BiGCN(D, 8, 2, C, penalty_layers=option)
+
+
+def test_the_warning_is_given_once():
+    with pytest.warns(NotLowPassWarning) as caught:
+        BiGCN(D, 8, 3, C, node_filter="taylor", node_strength=1.8)
+    assert len([warning for warning in caught if warning.category is NotLowPassWarning]) == 1
+
+
+@pytest.mark.parametrize("name", [*FEATURE_GRAPHS, "given"])
+@pytest.mark.parametrize("form", ["taylor", "exact"])
+def test_training_lowers_the_loss(make_graph, name, form):
+    x, edge_index = torch.randn(30, D), make_graph(30, 60)
+    target = torch.randint(C, (30,))
+    feature_graph = torch.ones(D, D) if name == "given" else name
+    model = BiGCN(
+        D,
+        16,
+        2,
+        C,
+        feature_graph=feature_graph,
+        node_filter=form,
+        feature_filter=form,
+        node_strength=0.5,
+        feature_strength=0.5,
+        check_low_pass=False,
+        cached=True,
+    )
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    losses = []
+    for _ in range(30):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(x, edge_index), target)
+        (loss + 1e-4 * model.penalty()).backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.9 * losses[0]
+    if name == "learnable":  # and the graph learns with it
+        assert all(conv.feature_graph.logits.grad.abs().sum() > 0 for conv in model.convs)
+
+
+# The published settings.
+
+PUBLISHED = {
+    ("cora", "clean"): (3, 1.8),
+    ("citeseer", "noise-level"): (3, 1.8),
+    ("pubmed", "noise-rate"): (3, 1.8),
+    ("computers", "clean"): (2.5, 1),
+    ("photo", "noise-level"): (1.5, 0.8),
+    ("photo", "feature-rate"): (1.5, 0.8),
+    ("cora", "structure-mistakes"): (0.1, 0.8),
+    ("citeseer", "structure-mistakes"): (0.05, 0.8),
+    ("pubmed", "structure-mistakes"): (0.1, 0.8),
+    ("computers", "structure-mistakes"): (0.1, 1),
+    ("photo", "structure-mistakes"): (0.1, 1),
+}
+
+
+@pytest.mark.parametrize(("dataset", "case"), PUBLISHED)
+def test_published_settings_of_node_classification(dataset, case):
+    settings = BiGCN.published(dataset, case)
+    p, strength = PUBLISHED[dataset, case]
+    assert (settings["p"], settings["node_strength"], settings["feature_strength"]) == (p, strength, strength)
+    assert settings["hidden_channels"] == 16
+    assert BiGCN.published(dataset.upper(), case) == settings
+
+
+@pytest.mark.parametrize("dataset", ["cora", "citeseer", "pubmed", "dblp"])
+@pytest.mark.parametrize("case", ["clean", "noise-level", "noise-rate", "feature-rate"])
+def test_published_settings_of_link_prediction(dataset, case):
+    settings = BiGCN.published(dataset, case, task="link")
+    assert (settings["p"], settings["node_strength"], settings["feature_strength"]) == (8.5, 1.2, 1.2)
+    assert settings["hidden_channels"] == 32
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("task", ["node", "link"])
+def test_published_settings_make_the_released_model_without_a_warning(graph, task):
+    model = BiGCN(D, out_channels=C, **BiGCN.published("cora", task=task))
+    for conv in model.convs:
+        assert isinstance(conv.feature_graph, LearnableGraph)
+        assert (conv.filter.node_filter, conv.filter.feature_filter) == ("taylor", "taylor")
+        assert conv.filter.feature_operator == "adjacency"
+        assert conv.filter.iterations == 2
+        assert conv.feature_graph.self_loops
+    assert model.dropout.p == 0.5
+    assert model.penalty_layers == "first"
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
+        assert model(*graph).shape == (N, C)
+
+
+def test_other_graphs_take_the_settings_of_the_citation_graphs():
+    assert published_settings("karate") == published_settings("cora")
+    assert published_settings("karate", "structure-mistakes") == published_settings("cora", "structure-mistakes")
+
+
+def test_bad_task():
+    with pytest.raises(ValueError, match="'task'"):
+        BiGCN.published("cora", task="graph")

@@ -1,0 +1,38 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from bigcn.report.files import write_bytes, write_text
+
+
+def test_file_and_folder_are_created(tmp_path: Path) -> None:
+    assert write_text(tmp_path / "a" / "b.txt", "naïve") == tmp_path / "a" / "b.txt"
+    assert (tmp_path / "a" / "b.txt").read_text(encoding="utf-8") == "naïve"
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["b.txt"]
+
+
+def test_what_utf8_cannot_hold_is_escaped(tmp_path: Path) -> None:
+    write_text(tmp_path / "a.txt", "\udcff")
+    assert (tmp_path / "a.txt").read_bytes() == b"\\udcff"
+
+
+def test_failed_write_leaves_the_old_file_and_no_draft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_bytes(tmp_path / "a", b"old")
+
+    def full(source: object, target: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="disk full"):
+        write_bytes(tmp_path / "a", b"new")
+    assert (tmp_path / "a").read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_link_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "real").write_bytes(b"old")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    write_bytes(tmp_path / "link", b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_bytes() == b"new"

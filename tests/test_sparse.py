@@ -1,0 +1,294 @@
+"""Sparse products against dense ones."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bigcn.sparse import (
+    SparseMatrix,
+    chebyshev,
+    chebyshev_adjoint,
+    chebyshev_filter,
+    coordinates,
+    is_sparse,
+    sparse_from_edges,
+    sparse_from_tensor,
+    spmm,
+)
+
+LAYOUTS = [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc]
+
+
+def random_matrix(rows, cols, entries, seed, dtype=torch.float64):
+    """Coordinates with repetitions, and the dense matrix that they add up to."""
+    generator = torch.Generator().manual_seed(seed)
+    row = torch.randint(rows, (entries,), generator=generator)
+    col = torch.randint(cols, (entries,), generator=generator)
+    value = torch.randn(entries, generator=generator, dtype=dtype)
+    dense = torch.zeros(rows, cols, dtype=dtype).index_put((row, col), value, accumulate=True)
+    return row, col, value, dense
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 7), st.integers(1, 7), st.integers(0, 20), st.integers(1, 4), st.integers(0, 2**31))
+def test_products_with_values_and_gradients(rows, cols, entries, width, seed):
+    row, col, value, _ = random_matrix(rows, cols, entries, seed)
+    value.requires_grad_()
+    dense = torch.zeros(rows, cols, dtype=torch.float64).index_put((row, col), value, accumulate=True)
+    block = torch.randn(cols, width, dtype=torch.float64, requires_grad=True)
+    block_t = torch.randn(rows, width, dtype=torch.float64, requires_grad=True)
+    matrix = sparse_from_edges(row, col, value, (rows, cols))
+    for found, expected, variables in (
+        (matrix.matmul(block), dense @ block, (value, block)),
+        (matrix.transpose_matmul(block_t), dense.t() @ block_t, (value, block_t)),
+    ):
+        assert torch.allclose(found, expected, rtol=0, atol=1e-12)
+        weights = torch.randn_like(expected)
+        options = {"grad_outputs": weights, "retain_graph": True}
+        for a, b in zip(
+            torch.autograd.grad(found, variables, **options),
+            torch.autograd.grad(expected, variables, **options),
+            strict=True,
+        ):
+            assert torch.allclose(a, b, rtol=0, atol=1e-12)
+
+
+def test_second_derivatives():
+    row, col, value, _ = random_matrix(4, 3, 9, 0)
+    block = torch.randn(3, 2, dtype=torch.float64, requires_grad=True)
+
+    def product(value, block):
+        return sparse_from_edges(row, col, value, (4, 3)).matmul(block).square()
+
+    assert torch.autograd.gradgradcheck(product, (value.requires_grad_(), block))
+
+
+def test_batches_of_blocks():
+    row, col, value, dense = random_matrix(5, 4, 11, 1)
+    block = torch.randn(3, 4, 2, dtype=torch.float64)
+    assert torch.allclose(sparse_from_edges(row, col, value, (5, 4)).matmul(block), dense @ block)
+
+
+def test_blocks_need_not_be_contiguous():
+    row, col, value, dense = random_matrix(5, 4, 11, 1)
+    block = torch.randn(2, 4, dtype=torch.float64).t()
+    assert torch.allclose(sparse_from_edges(row, col, value, (5, 4)).matmul(block), dense @ block)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_layout(layout):
+    *_, dense = random_matrix(5, 4, 11, 2)
+    sparse = dense.to_sparse(layout=layout)
+    assert is_sparse(sparse)
+    assert not is_sparse(dense)
+    row, col, value = coordinates(sparse)
+    again = torch.zeros(5, 4, dtype=torch.float64).index_put((row, col), value, accumulate=True)
+    assert torch.equal(again, dense)
+    block = torch.randn(4, 3, dtype=torch.float64)
+    assert torch.allclose(sparse_from_tensor(sparse).matmul(block), dense @ block)
+
+
+def test_repeated_coordinates_of_a_coo_tensor_add_up():
+    matrix = torch.sparse_coo_tensor(torch.tensor([[0, 0], [1, 1]]), torch.tensor([1.0, 2.0]), (2, 2))
+    assert sparse_from_tensor(matrix).matmul(torch.eye(2)).tolist() == [[0, 3], [0, 0]]
+
+
+def test_blocked_layout_is_refused():
+    with pytest.raises(ValueError, match="COO, CSR or CSC"):
+        coordinates(torch.eye(4).to_sparse_bsr((2, 2)))
+
+
+def test_symmetric_matrices_share_their_transpose():
+    edges = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    symmetric = sparse_from_edges(*edges, torch.tensor([3.0, 3.0, 5.0, 5.0]), (3, 3))
+    assert symmetric.value_t is symmetric.value
+    assert symmetric.col_t is symmetric.col
+    skew = sparse_from_edges(*edges, torch.tensor([3.0, 4.0, 5.0, 5.0]), (3, 3))
+    assert skew.value_t is not skew.value
+    dense = torch.tensor([[0, 3.0, 0], [4, 0, 5], [0, 5, 0]])
+    assert torch.equal(skew.matmul(torch.eye(3)), dense)
+    assert torch.equal(skew.transpose_matmul(torch.eye(3)), dense.t())
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (2, 3), (1, 1)])
+def test_no_entries(shape):
+    none = torch.zeros(0, dtype=torch.long)
+    matrix = sparse_from_edges(none, none, torch.zeros(0), shape)
+    assert torch.equal(matrix.matmul(torch.ones(shape[1], 4)), torch.zeros(shape[0], 4))
+
+
+@pytest.mark.parametrize(("dtype", "atol"), [(torch.bfloat16, 5e-2), (torch.float16, 5e-3), (torch.float64, 1e-12)])
+def test_precisions(dtype, atol):
+    row, col, value, dense = random_matrix(6, 6, 14, 3)
+    block = torch.randn(6, 3, dtype=torch.float64).to(dtype).requires_grad_()
+    out = sparse_from_edges(row, col, value.to(dtype), (6, 6)).matmul(block)
+    assert out.dtype == dtype
+    assert torch.allclose(out.double(), dense @ block.detach().double(), atol=atol)
+    out.sum().backward()
+    assert block.grad.dtype == dtype
+
+
+def test_autocast():
+    row, col, value, dense = random_matrix(6, 6, 14, 3, torch.float32)
+    block = torch.randn(6, 3)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        out = sparse_from_edges(row, col, value, (6, 6)).matmul(block)
+    assert torch.allclose(out, dense @ block, atol=1e-5)
+
+
+def operands(rows=5, cols=4):
+    row, col, value, dense = random_matrix(rows, cols, 11, 4)
+    return sparse_from_edges(row, col, value, (rows, cols)), dense
+
+
+def test_vmap_over_blocks():
+    matrix, dense = operands()
+    blocks = torch.randn(3, 4, 2, dtype=torch.float64)
+    assert torch.allclose(torch.func.vmap(matrix.matmul)(blocks), dense @ blocks)
+    moved = torch.func.vmap(matrix.matmul, in_dims=2, out_dims=2)(blocks.permute(1, 2, 0))
+    assert torch.allclose(moved, (dense @ blocks).permute(1, 2, 0))
+
+
+def test_gradients_through_vmap():
+    matrix, dense = operands()
+    blocks = torch.randn(3, 4, 2, dtype=torch.float64, requires_grad=True)
+    torch.func.vmap(lambda block: matrix.matmul(block).square().sum())(blocks).sum().backward()
+    assert torch.allclose(blocks.grad, 2 * dense.t() @ (dense @ blocks.detach()))
+
+
+def test_vmap_over_matrices_is_refused():
+    matrix, _ = operands()
+    values = torch.stack([matrix.value, matrix.value])
+
+    def product(value):
+        return SparseMatrix(*matrix[:2], value, *matrix[3:]).matmul(torch.ones(4, 1, dtype=torch.float64))
+
+    with pytest.raises(NotImplementedError, match="block-diagonally"):
+        torch.func.vmap(product)(values)
+
+
+def test_operator_is_well_behaved():
+    matrix, _ = operands()
+    block = torch.randn(4, 2, dtype=torch.float64, requires_grad=True)
+    torch.library.opcheck(spmm, (*matrix[:6], block))
+
+
+def test_compiles_without_a_break():
+    matrix, dense = operands()
+    block = torch.randn(4, 2, dtype=torch.float64, requires_grad=True)
+    out = torch.compile(lambda b: 2 * matrix.matmul(b), fullgraph=True, backend="aot_eager")(block)
+    assert torch.allclose(out, 2 * dense @ block)
+    out.sum().backward()
+    assert torch.allclose(block.grad, 2 * dense.t() @ torch.ones_like(out))
+
+
+# Chebyshev polynomials of a matrix, as one operator.
+
+
+def square(size=5, seed=5, symmetric=False, dtype=torch.float64):
+    """A contraction, and the same as a sparse matrix."""
+    *_, dense = random_matrix(size, size, 3 * size, seed, dtype)
+    dense = dense + dense.t() if symmetric else dense
+    dense = dense / torch.linalg.matrix_norm(dense, 2)
+    return dense, sparse_from_tensor(dense.to_sparse_csr())
+
+
+def polynomial(dense, coefficients, parts):
+    """The sum over degrees and parts, by the three-term recursion on dense matrices."""
+    older, newer = torch.eye(dense.size(0), dtype=dense.dtype), dense
+    total = 0
+    for row in coefficients:
+        total = total + older @ sum(c * part for c, part in zip(row, parts, strict=True))
+        older, newer = newer, 2 * dense @ newer - older
+    return total
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("degree", [0, 1, 2, 7])
+def test_chebyshev_filter_with_gradients(degree, count, symmetric):
+    dense, matrix = square(symmetric=symmetric)
+    assert (matrix.value_t is matrix.value) == symmetric
+    coefficients = torch.randn(degree + 1, count, dtype=torch.float64)
+    parts = [torch.randn(5, 2, dtype=torch.float64, requires_grad=True) for _ in range(count)]
+    expected = polynomial(dense, coefficients, parts)
+    direction = torch.randn_like(expected)
+    gradients = torch.autograd.grad((expected * direction).sum(), parts)
+    for hop in (matrix, matrix.matmul):  # one operator, and step by step
+        found = chebyshev_filter(hop, coefficients, parts)
+        assert torch.allclose(found, expected, rtol=0, atol=1e-12)
+        for a, b in zip(torch.autograd.grad((found * direction).sum(), parts), gradients, strict=True):
+            assert torch.allclose(a, b, rtol=0, atol=1e-12)
+
+
+def test_chebyshev_filter_of_batches():
+    dense, matrix = square()
+    coefficients, parts = torch.randn(4, 2, dtype=torch.float64), list(torch.randn(2, 3, 5, 2, dtype=torch.float64))
+    found = chebyshev_filter(matrix, coefficients, parts)
+    for i in range(3):
+        expected = polynomial(dense, coefficients, [part[i] for part in parts])
+        assert torch.allclose(found[i], expected, rtol=0, atol=1e-12)
+
+
+def test_chebyshev_filter_knows_when_the_matrix_or_the_coefficients_learn():
+    dense, _ = square()
+    row, col = dense.nonzero().t()
+    value = dense[row, col].requires_grad_()
+    coefficients = torch.randn(5, 2, dtype=torch.float64, requires_grad=True)
+    parts = [torch.randn(5, 2, dtype=torch.float64) for _ in range(2)]
+    matrix = sparse_from_edges(row, col, value, (5, 5))
+    expected = polynomial(torch.zeros_like(dense).index_put((row, col), value), coefficients, parts).square().sum()
+    found = chebyshev_filter(matrix, coefficients, parts).square().sum()
+    for leaf in (value, coefficients):
+        a, b = (torch.autograd.grad(loss, leaf, retain_graph=True)[0] for loss in (found, expected))
+        assert torch.allclose(a, b, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("own_coefficients", [True, False])
+@pytest.mark.parametrize("own_parts", [True, False])
+@pytest.mark.parametrize("columns", [1, 2])
+def test_chebyshev_filter_of_a_population(own_coefficients, own_parts, columns):
+    if not (own_coefficients or own_parts):
+        return
+    dense, matrix = square()
+    coefficients = torch.randn(3, 6, 2, columns, dtype=torch.float64)
+    parts = torch.randn(3, 2, 5, 2, dtype=torch.float64, requires_grad=True)
+    dims = (0 if own_coefficients else None, 0 if own_parts else None)
+    arguments = (coefficients if own_coefficients else coefficients[0], parts if own_parts else parts[0])
+    found = torch.func.vmap(lambda c, p: chebyshev_filter(matrix, c, list(p)), in_dims=dims)(*arguments)
+    for i in range(3):
+        c = coefficients[i if own_coefficients else 0]
+        expected = polynomial(dense, c, list(parts[i if own_parts else 0]))
+        assert torch.allclose(found[i], expected, rtol=0, atol=1e-12)
+        a, b = (torch.autograd.grad(out.square().sum(), parts, retain_graph=True)[0] for out in (found[i], expected))
+        assert torch.allclose(a, b, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize(("dtype", "atol"), [(torch.bfloat16, 5e-2), (torch.float16, 1e-2)])
+def test_chebyshev_filter_in_half_precision(dtype, atol):
+    dense, matrix = square(dtype=torch.float32)
+    coefficients, part = torch.rand(4, 1), torch.randn(5, 2).to(dtype).requires_grad_()
+    half = matrix._replace(value=matrix.value.to(dtype), value_t=matrix.value_t.to(dtype))
+    out = chebyshev_filter(half, coefficients.to(dtype), [part])
+    assert out.dtype == dtype
+    assert torch.allclose(out.float(), polynomial(dense, coefficients, [part.detach().float()]), atol=atol)
+    out.sum().backward()
+    assert part.grad.dtype == dtype
+
+
+def test_chebyshev_filter_under_autocast():
+    dense, matrix = square(dtype=torch.float32)
+    coefficients, part = torch.rand(4, 1), torch.randn(5, 2, requires_grad=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        out = chebyshev_filter(matrix, coefficients, [part])
+        out.sum().backward()
+    assert torch.allclose(out, polynomial(dense, coefficients, [part]), atol=1e-5)
+
+
+def test_chebyshev_operators_are_well_behaved():
+    _, matrix = square()
+    coefficients = torch.randn(4, 2, 1, dtype=torch.float64)
+    parts = torch.randn(2, 5, 3, dtype=torch.float64, requires_grad=True)
+    torch.library.opcheck(chebyshev, (*matrix[:6], coefficients, parts))
+    torch.library.opcheck(chebyshev_adjoint, (*matrix[:3], coefficients, torch.randn(5, 3, dtype=torch.float64)))
