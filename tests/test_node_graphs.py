@@ -21,7 +21,9 @@ def dense_operator(edge_index, edge_weight, num_nodes):
     rows = []
     for i in range(num_nodes):
         row = [
-            adjacency[i, j] / (degree[i] * degree[j]).sqrt() if degree[i] > 0 and degree[j] > 0 else degree.new_zeros(())
+            adjacency[i, j] / (degree[i] * degree[j]).sqrt()
+            if degree[i] > 0 and degree[j] > 0
+            else degree.new_zeros(())
             for j in range(num_nodes)
         ]
         if degree[i] == 0:

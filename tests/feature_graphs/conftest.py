@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-
 THREADS = torch.get_num_threads()
 
 
@@ -51,7 +50,8 @@ def correlation(x, self_loops=True):
             if i != j and length > 0:
                 similarity[i, j] = x[:, i] @ x[:, j] / length
     share = np.exp(similarity) / np.exp(similarity).sum(axis=1, keepdims=True)
-    linked = (share > share.mean()) | (share.T > share.mean())
+    above = share > share.mean()
+    linked = above | above.T
     np.fill_diagonal(linked, self_loops)
     return normalized(linked.astype(float))
 

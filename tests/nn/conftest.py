@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-
 THREADS = torch.get_num_threads()
 
 
@@ -48,7 +47,8 @@ def correlation_laplacian(x, self_loops=True):
     similarity = (x / safe).T @ (x / safe)
     np.fill_diagonal(similarity, 1)
     share = np.exp(similarity) / np.exp(similarity).sum(axis=1, keepdims=True)
-    linked = np.logical_or(share > share.mean(), share.T > share.mean())
+    above = share > share.mean()
+    linked = np.logical_or(above, above.T)
     np.fill_diagonal(linked, self_loops)
     return dense_laplacian(torch.from_numpy(linked.astype(float)))
 

@@ -58,7 +58,9 @@ def expected_laplacian(oracle, conv, kind, x, logits=None):
 
 def differentiate(out, direction, leaves):
     # A direction that is off leaves some of them out, which counts as a gradient of zero.
-    return torch.autograd.grad((out * direction).sum(), list(leaves.values()), allow_unused=True, materialize_grads=True)
+    return torch.autograd.grad(
+        (out * direction).sum(), list(leaves.values()), allow_unused=True, materialize_grads=True
+    )
 
 
 def compare(oracle, conv, kind, x, edge_index, edge_weight=None, layout=torch.strided, order=None):
@@ -158,14 +160,24 @@ def test_layer_is_the_recursion_for_any_setting(oracle, make_graph, data):
     compare(oracle, conv, kind, x, edge_index, weight, layout, order)
 
 
-@pytest.mark.parametrize("kind", GRAPHS)
-def test_given_matrices_are_normalised_once(oracle, kind):
+def test_given_matrices_are_normalised_once(oracle):
     # The recursion above takes the matrix of a given graph from the graph; here it is made by hand.
     weights = torch.tensor([[0, 1, 0], [1, 0, 2], [0, 2, 0.0]], dtype=torch.float64)
     conv = BiGCNConv(3, 2, feature_graph=weights, **EXACT).double()
     x, edge_index = torch.randn(4, 3, dtype=torch.float64), torch.tensor([[0, 1, 2, 1], [1, 0, 1, 2]])
     expected = oracle.layer(conv, x, oracle.node_laplacian(edge_index, None, 4), oracle.dense_laplacian(weights))
     assert oracle.distance(conv(x, edge_index), expected) < 1e-10
+
+
+@pytest.mark.parametrize("h", [2, 60])
+@pytest.mark.parametrize("layout", [torch.strided, torch.sparse_csr])
+def test_a_given_graph_may_be_more_precise_than_the_layer(make_graph, layout, h):
+    weights = torch.rand(4, 4, dtype=torch.float64)
+    weights = weights + weights.t()
+    conv = BiGCNConv(4, h, feature_graph=weights if layout == torch.strided else weights.to_sparse(layout=layout))
+    out = conv(torch.randn(6, 4), make_graph(6, 8))
+    assert out.dtype == torch.float32
+    assert conv.penalty().dtype == torch.float32
 
 
 @pytest.mark.parametrize("make", [CorrelationGraph.from_features, lambda x: SpectralGraph.from_data(x, None, rank=2)])

@@ -39,7 +39,9 @@ def test_coefficients_survive_a_change_of_precision():
 
 @pytest.mark.parametrize("options", [{}, {"node_filter": "taylor", "feature_filter": "taylor"}])
 def test_a_layer_made_in_single_is_exact_in_double(oracle, make_graph, options):
-    conv = BiGCNConv(4, 3, feature_graph="learnable", tolerance=1e-14, node_strength=0.9, check_low_pass=False, **options)
+    conv = BiGCNConv(
+        4, 3, feature_graph="learnable", tolerance=1e-14, node_strength=0.9, check_low_pass=False, **options
+    )
     conv.double()
     x, edge_index = torch.randn(6, 4, dtype=torch.float64), make_graph(6, 8)
     l2 = oracle.learnable_laplacian(conv.feature_graph.logits.detach())

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from bigcn.experiments.comparison import ComparisonResult
@@ -73,8 +75,6 @@ def test_close_up_leaves_out_who_falls_behind(make_result) -> None:
 
 
 def _with_score(run, score):
-    from dataclasses import replace
-
     return replace(run, metrics={"accuracy": score})
 
 

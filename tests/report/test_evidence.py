@@ -9,6 +9,7 @@ from bigcn.datasets import DatasetUnavailable
 from bigcn.experiments.comparison import ComparisonResult
 from bigcn.report import evidence as module
 from bigcn.report.evidence import Evidence, NoEvidence, evidence, examples
+from bigcn.report.grid import grid_of
 from bigcn.report.sections import data_sections
 
 
@@ -51,7 +52,7 @@ def test_features_without_names_have_numbers() -> None:
     x = torch.randn(30, 12, generator=torch.Generator().manual_seed(0))
     x[:, 7] = 3 * x[:, 4]
     data = Data(x=x, edge_index=torch.tensor([[0, 1], [1, 0]]))
-    edges = Evidence("cora", "clean", None, 5, data, data, rank=2).strongest_edges(3)
+    edges = Evidence("cora", "clean", None, 5, data, data, rank=1).strongest_edges(3)
     assert edges[0][:2] == ("feature 4", "feature 7")
     assert len(edges) == 3
 
@@ -75,8 +76,6 @@ def test_reasons_for_showing_nothing(nasty: ComparisonResult, make_result, monke
 
 
 def test_nothing_to_denoise_where_features_are_clean(make_result) -> None:
-    from bigcn.report.grid import grid_of
-
     flipped = make_result(case="structure-mistakes", values=(0.001,))
     shown = data_sections(flipped, grid_of(flipped))
     assert shown["denoised"] is None

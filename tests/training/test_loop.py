@@ -292,7 +292,7 @@ def test_bigcn_reads_noisy_digits_that_a_perceptron_cannot():
         data = NoiseLevel(0.8, seed=seed)(digits())
         task = NodeClassification(data, make_split(data, seed=seed))
         for name, found in accuracy.items():
-            found.append(run(name, task, seed, epochs=60, restore_best=False)[0].metrics["accuracy"])
+            found.append(run(name, task, seed, epochs=40, restore_best=False)[0].metrics["accuracy"])
     mean = {name: sum(found) / 3 for name, found in accuracy.items()}
     assert mean["bigcn"] > mean["mlp"] + 0.15
     assert mean["bigcn:exact+spectral"] > mean["mlp"] + 0.15

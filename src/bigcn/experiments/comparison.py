@@ -167,11 +167,13 @@ class ComparisonResult:
         return [pair for pair in self.pairs if pair[1].status != "ok"]
 
     def verdict(self) -> str:
-        """Says in a sentence who won."""
+        """Says in a sentence who won where it was hardest."""
         rows = self.rows()
         if not rows:
             return "No run succeeded."
-        value = rows[-1]["value"]
+        values = self.comparison.values or (None,)
+        # Fewer columns kept is harder; of everything else, more is.
+        value = min(values) if self.comparison.case == "feature-rate" else max(values)  # type: ignore[type-var]
         last = sorted((row for row in rows if row["value"] == value), key=lambda row: -row["mean"])
         best = last[0]
         phrase = PHRASES[self.comparison.case].format(value)

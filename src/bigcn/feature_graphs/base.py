@@ -194,26 +194,23 @@ class FeatureGraph(torch.nn.Module):
         """
         if names is not None and len(names) != self.num_features:
             raise ValueError(f"'names' must have one name per feature ({self.num_features}, got {len(names)})")
-        weights = self.adjacency(x, hop).detach().cpu()
-        strength = weights.abs().triu_(1)
-        best = strength.flatten().topk(min(k, strength.numel())).indices
-        rows, cols = best // weights.size(1), best % weights.size(1)
+        operand = self.operand(x, hop)
+        like = operand[0] if operand else torch.empty(())
+        found: list[tuple[float, int, int]] = []
+        # A few columns at a time, so that a graph of many thousand features is never dense.
+        for start in range(0, self.num_features, 1024):
+            columns = torch.arange(start, min(start + 1024, self.num_features))
+            block = torch.zeros(self.num_features, len(columns), dtype=like.dtype, device=like.device)
+            block[columns, torch.arange(len(columns))] = 1
+            weights = self.product(operand, block).cpu()
+            above = torch.arange(self.num_features).unsqueeze(1) < columns
+            strongest = torch.where(above, weights.abs(), 0).flatten().topk(min(k, weights.numel())).indices
+            for i, j in zip(*(index.tolist() for index in torch.unravel_index(strongest, weights.shape)), strict=True):
+                if weights[i, j] != 0 and i < start + j:
+                    found.append((float(weights[i, j]), i, start + j))
+        found.sort(key=lambda edge: (-abs(edge[0]), edge[1:]))
         label = (lambda i: str(names[i])) if names is not None else str
-        return [
-            (label(i), label(j), float(weights[i, j]))
-            for i, j in zip(rows.tolist(), cols.tolist(), strict=True)
-            if strength[i, j] > 0
-        ]
+        return [(label(i), label(j), weight) for weight, i, j in found[:k]]
 
     def extra_repr(self) -> str:
         return f"{self.num_features}"
-
-
-def normalize_dense(adjacency: Tensor) -> Tensor:
-    r"""Returns :math:`\mathbf{D}^{-1/2} \mathbf{A} \mathbf{D}^{-1/2}`, with a one on the diagonal of isolated features
-    so that their row of the Laplacian is zero.
-    """
-    degree = adjacency.sum(dim=1)
-    connected = degree > 0
-    scale = torch.where(connected, torch.where(connected, degree, 1).rsqrt(), 0)
-    return scale.unsqueeze(1) * adjacency * scale + torch.diag((~connected).to(adjacency.dtype))

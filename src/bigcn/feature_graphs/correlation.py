@@ -3,8 +3,12 @@ r"""The paper's fixed feature graph: features whose columns are similar are link
 import torch
 from torch import Tensor
 
-from bigcn.feature_graphs.base import FeatureGraph, Operand, normalize_dense
-from bigcn.sparse import is_sparse
+from bigcn.feature_graphs.base import FeatureGraph, Operand
+from bigcn.feature_graphs.stored import normalize_dense, normalize_sparse, stored_diagonal, stored_product
+from bigcn.sparse import SparseMatrix, is_sparse, sparse_from_tensor
+
+#: Beyond this many features the graph is sparse: each feature keeps its strongest neighbours.
+WIDE = 4096
 
 
 class CorrelationGraph(FeatureGraph):
@@ -12,7 +16,8 @@ class CorrelationGraph(FeatureGraph):
 
     The cosine similarities between columns go through a softmax per row, an edge exists where either of the two
     entries of a pair exceeds the mean of that matrix (which is :math:`1/d`), and the graph is normalised with
-    self-loops.
+    self-loops. Of a wide table each feature keeps its strongest neighbours alone, found without a dense
+    :math:`d \times d` matrix.
 
     A graph made by name is computed from the input of its layer in each forward pass, without gradient; one made by
     :meth:`from_features` is fixed and part of the :obj:`state_dict`.
@@ -20,48 +25,67 @@ class CorrelationGraph(FeatureGraph):
     Args:
         num_features (int): The number of features, or :obj:`-1` to take it from the first input.
         self_loops (bool, optional): If set to :obj:`False`, adds no self-loops. (default: :obj:`True`)
+        neighbours (int, optional): If given, each feature chooses at most this many neighbours, and the graph is
+            sparse. (default: all, or 32 beyond 4,096 features)
     """
 
     matrix: Tensor | None
+    value: Tensor | None
+    crow: Tensor | None
+    col: Tensor | None
 
-    def __init__(self, num_features: int, self_loops: bool = True) -> None:
+    def __init__(self, num_features: int, self_loops: bool = True, neighbours: int | None = None) -> None:
         super().__init__(num_features)
+        if neighbours is not None and neighbours < 1:
+            raise ValueError(f"'neighbours' must be at least 1 (got {neighbours})")
         self.self_loops = self_loops
-        self.register_buffer("matrix", None)
+        self.neighbours = neighbours
+        for name in ("matrix", "value", "crow", "col"):
+            self.register_buffer(name, None)
 
     @classmethod
-    def from_features(cls, x: Tensor, self_loops: bool = True) -> "CorrelationGraph":
+    def from_features(cls, x: Tensor, self_loops: bool = True, neighbours: int | None = None) -> "CorrelationGraph":
         """Computes the graph once and keeps it.
 
         Args:
             x (torch.Tensor): The features, dense or sparse.
             self_loops (bool, optional): See :class:`CorrelationGraph`. (default: :obj:`True`)
+            neighbours (int, optional): See :class:`CorrelationGraph`. (default: :obj:`None`)
         """
-        graph = cls(x.size(-1), self_loops)
-        graph.matrix = correlation_adjacency(x, self_loops)
+        graph = cls(x.size(-1), self_loops, neighbours)
+        operand = graph.operand(x)
+        if len(operand) == 1:
+            graph.matrix = operand[0]
+        else:
+            graph.value, graph.crow, graph.col = operand
         return graph
 
     @property
     def from_input(self) -> bool:  # type: ignore[override]
-        return self.matrix is None
+        return self.matrix is None and self.value is None
 
     def operand(self, x: Tensor | None = None, hop: object = None) -> Operand:
         if self.matrix is not None:
             return (self.matrix,)
+        if self.value is not None and self.crow is not None and self.col is not None:
+            return self.value, self.crow, self.col
         if x is None:
             raise ValueError("a correlation graph made by name is computed from features: give 'x'")
-        return (correlation_adjacency(x, self.self_loops),)
+        neighbours = 32 if self.neighbours is None and x.size(-1) > WIDE else self.neighbours
+        if neighbours is None:
+            return correlation_adjacency(x, self.self_loops)
+        return nearest_correlations(x, self.self_loops, neighbours)
 
     def product(self, operand: Operand, block: Tensor) -> Tensor:
-        return operand[0] @ block
+        return stored_product(operand, block)
 
     def diagonal(self, operand: Operand) -> Tensor:
-        return operand[0].diagonal()
+        return stored_diagonal(operand)
 
 
 @torch.no_grad()
-def correlation_adjacency(x: Tensor, self_loops: bool = True) -> Tensor:
-    """Returns the normalised adjacency of :class:`CorrelationGraph` for the given features."""
+def correlation_adjacency(x: Tensor, self_loops: bool = True) -> Operand:
+    """Returns the normalised adjacency of :class:`CorrelationGraph` for the given features, dense."""
     similarity = cosine_similarity(x)
     share = similarity.softmax(dim=1)
     linked = share > 1 / share.size(1)
@@ -69,6 +93,47 @@ def correlation_adjacency(x: Tensor, self_loops: bool = True) -> Tensor:
     eye = torch.eye(share.size(1), dtype=torch.bool, device=share.device)
     linked = linked | eye if self_loops else linked & ~eye
     return normalize_dense(linked.to(similarity.dtype))
+
+
+@torch.no_grad()
+def nearest_correlations(x: Tensor, self_loops: bool, neighbours: int, chunk: int = 256) -> Operand:
+    """Returns the same with at most so many neighbours chosen by each feature, sparse."""
+    x = x.detach()
+    num_features = x.size(-1)
+    matrix = sparse_from_tensor(x) if is_sparse(x) else None
+    table = x if matrix is not None else x.reshape(-1, num_features)
+    squares = _column_squares(table, matrix)
+    scale = torch.where(squares > 0, squares, 1).rsqrt() * (squares > 0)
+    rows, cols = [], []
+    for start in range(0, num_features, chunk):
+        columns = torch.arange(start, min(start + chunk, num_features), device=x.device)
+        itself = (torch.arange(len(columns), device=x.device), columns)
+        if matrix is None:
+            gram = table[:, columns].t() @ table
+        else:
+            chosen = torch.zeros(num_features, len(columns), dtype=x.dtype, device=x.device)
+            chosen[itself[::-1]] = 1
+            gram = matrix.transpose_matmul(matrix.matmul(chosen)).t().contiguous()
+        similarity = gram * scale * scale[columns].unsqueeze(1)
+        similarity[itself] = 1
+        # The rule of the softmax, without dividing: an entry exceeds the mean of its row.
+        mean = similarity.exp().mean(dim=1, keepdim=True)
+        similarity[itself] = -torch.inf  # the feature itself is the nearest and does not count
+        value, nearest = similarity.topk(min(neighbours, num_features), dim=1)
+        kept = value.exp() > mean
+        rows.append(columns.unsqueeze(1).expand_as(nearest)[kept])
+        cols.append(nearest[kept])
+    row, col = torch.cat(rows), torch.cat(cols)
+    pairs = torch.stack([torch.cat([row, col]), torch.cat([col, row])]).unique(dim=1)
+    if self_loops:
+        pairs = torch.cat([pairs, torch.arange(num_features, device=x.device).expand(2, -1)], dim=1)
+    return normalize_sparse(pairs[0], pairs[1], torch.ones(pairs.size(1), dtype=x.dtype, device=x.device), num_features)
+
+
+def _column_squares(table: Tensor, matrix: SparseMatrix | None) -> Tensor:
+    if matrix is None:
+        return table.square().sum(dim=0)
+    return matrix.value.new_zeros(matrix.num_cols).index_add(0, matrix.col, matrix.value.square())
 
 
 @torch.no_grad()

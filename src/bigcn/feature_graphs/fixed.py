@@ -3,9 +3,10 @@ r"""Feature graphs that need nothing learned: given, uniform, identity, none."""
 import torch
 from torch import Tensor
 
-from bigcn.feature_graphs.base import FeatureFilter, FeatureGraph, Operand, Powers, normalize_dense
+from bigcn.feature_graphs.base import FeatureFilter, FeatureGraph, Operand, Powers
+from bigcn.feature_graphs.stored import normalize_dense, normalize_sparse, stored_diagonal, stored_product
 from bigcn.filters import FeatureOperator
-from bigcn.sparse import SparseMatrix, coordinates, is_sparse, sparse_from_edges
+from bigcn.sparse import coordinates, is_sparse
 
 
 class GivenGraph(FeatureGraph):
@@ -27,39 +28,22 @@ class GivenGraph(FeatureGraph):
         if not adjacency.is_floating_point():
             adjacency = adjacency.to(torch.get_default_dtype())
         self.sparse = is_sparse(adjacency)
-        if not self.sparse:
-            self.register_buffer("matrix", normalize_dense(adjacency))
-            return
-        row, col, value = coordinates(adjacency)
-        degree = value.new_zeros(self.num_features).index_add(0, row, value)
-        scale = torch.where(degree > 0, degree, 1).rsqrt()
-        alone = (degree == 0).nonzero().view(-1)
-        matrix = sparse_from_edges(
-            torch.cat([row, alone]),
-            torch.cat([col, alone]),
-            torch.cat([scale[row] * value * scale[col], value.new_ones(alone.numel())]),
-            (self.num_features, self.num_features),
-        )
-        self.register_buffer("crow", matrix.crow)
-        self.register_buffer("col", matrix.col)
-        self.register_buffer("value", matrix.value)
+        if self.sparse:
+            value, crow, col = normalize_sparse(*coordinates(adjacency), self.num_features)
+            self.register_buffer("crow", crow)
+            self.register_buffer("col", col)
+            self.register_buffer("value", value)
+        else:
+            self.register_buffer("matrix", normalize_dense(adjacency)[0])
 
     def operand(self, x: Tensor | None = None, hop: object = None) -> Operand:
         return (self.value, self.crow, self.col) if self.sparse else (self.matrix,)
 
     def product(self, operand: Operand, block: Tensor) -> Tensor:
-        if not self.sparse:
-            return operand[0] @ block
-        value, crow, col = operand
-        d = self.num_features
-        return SparseMatrix(crow, col, value, crow, col, value, d, d).matmul(block)
+        return stored_product(operand, block)
 
     def diagonal(self, operand: Operand) -> Tensor:
-        if not self.sparse:
-            return operand[0].diagonal()
-        value, crow, col = operand
-        row = torch.repeat_interleave(torch.arange(self.num_features, device=col.device), crow.diff())
-        return value.new_zeros(self.num_features).index_add(0, row[row == col], value[row == col])
+        return stored_diagonal(operand)
 
     def product_cost(self) -> float:
         return float(self.value.numel() if self.sparse else self.num_features**2)

@@ -28,12 +28,16 @@ class LearnableGraph(FeatureGraph):
         self_loops (bool, optional): If set to :obj:`False`, leaves the identity out. (default: :obj:`True`)
     """
 
+    #: Graphs that take more memory than this to train are refused.
+    max_bytes = 4 * 2**30
+
     def __init__(
         self, num_features: int, init: Literal["random", "constant"] | Tensor = "random", self_loops: bool = True
     ) -> None:
         if isinstance(init, Tensor) and num_features == -1:
             num_features = init.size(0)
         super().__init__(num_features)
+        self._refuse_too_wide(num_features)
         if isinstance(init, Tensor):
             if init.shape != (num_features, num_features):
                 raise ValueError(f"'init' must have shape [{num_features}, {num_features}] (got {list(init.shape)})")
@@ -63,6 +67,7 @@ class LearnableGraph(FeatureGraph):
 
     def initialize(self, num_features: int) -> None:
         super().initialize(num_features)
+        self._refuse_too_wide(num_features)
         if isinstance(self.logits, UninitializedParameter):
             self.logits.materialize((num_features, num_features))
             self.reset_parameters()
@@ -77,6 +82,16 @@ class LearnableGraph(FeatureGraph):
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         # An uninitialised parameter cannot be detached, as it otherwise would be.
         super()._save_to_state_dict(destination, prefix, keep_vars or isinstance(self.logits, UninitializedParameter))
+
+    @classmethod
+    def _refuse_too_wide(cls, num_features: int) -> None:
+        # Logits, their sigmoid, their gradient and the two moments of Adam, in single precision.
+        needed = 5 * 4 * num_features**2
+        if needed > cls.max_bytes:
+            raise ValueError(
+                f"'feature_graph': a learnable graph of {num_features:,} features takes {needed / 2**30:.1f} GiB to "
+                f"train; 'correlation', 'spectral' and 'uniform' do without, 'LearnableGraph.max_bytes' allows more"
+            )
 
     @torch.no_grad()
     def reset_parameters(self) -> None:

@@ -12,7 +12,7 @@ from bigcn.report.words import model_title, number, percent, plural, score
 WIDTH = 680.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 54.0, 18.0, 40.0, 70.0
 _HEIGHT = 420.0
-_ROW = 46.0
+_ROW = 54.0
 
 
 @dataclass(frozen=True)
@@ -95,9 +95,9 @@ def close_up(grid: Grid) -> Chart | None:
     for (model, value), cell in grid.cells.items():
         behind[model] = max(behind[model], best[value] - cell["mean"])
     means = [cell["mean"] for cell in grid.cells.values()]
-    near = tuple(model for model, gap in behind.items() if gap < 0.35 * (max(means) - min(means)))
+    near = tuple(model for model, gap in behind.items() if gap < 0.25 * (max(means) - min(means)))
     close = [cell["mean"] for (model, _), cell in grid.cells.items() if model in near]
-    crowded = 1 < len(near) < len(behind) and max(close) - min(close) < 0.5 * (max(means) - min(means))
+    crowded = 1 < len(near) < len(behind) and max(close) - min(close) < 0.4 * (max(means) - min(means))
     return _curves(grid, near, height=320.0) if crowded else None
 
 
@@ -111,7 +111,7 @@ def nice_ticks(low: float, high: float, count: int = 5) -> list[float]:
     span = max(high - low, 1e-6)
     rough = span / count
     power = 10.0 ** math.floor(math.log10(rough))
-    step = power * min((1, 2, 5, 10), key=lambda factor: abs(math.log(factor * power / rough)))
+    step = power * min(factor for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     return [round(step * tick, 10) for tick in range(first, max(last, first + 1) + 1)]
 

@@ -35,7 +35,7 @@ def curves_figure(result: ComparisonResult) -> Figure:
     height = 4.2 if many else 1.4 + 0.42 * len(grid.models)
     figure = Figure(figsize=(7.2, height), layout="constrained")
     axes = figure.add_subplot()
-    axes.set_title(_wrapped(label(result.comparison.title), 70), loc="left", fontsize=11, parse_math=False)
+    axes.set_title(_wrapped(label(result.comparison.title), 50), loc="left", fontsize=11, parse_math=False)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y" if many else "x", alpha=0.25)
     if many:
@@ -152,7 +152,8 @@ def _draw_dots(axes: Axes, grid: Grid) -> None:
 
 def _wrapped(name: str, width: int = 26) -> str:
     """A name of any length must leave room for the plot."""
-    return textwrap.fill(textwrap.shorten(name, 3 * width, placeholder="…") or name[: 3 * width], width)
+    shown = name if len(name) <= 3 * width else f"{name[: 3 * width - 1]}…"
+    return textwrap.fill(shown, width)
 
 
 def _plain(*texts: Text) -> None:

@@ -4,6 +4,7 @@ import csv
 import io
 from pathlib import Path
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
@@ -44,7 +45,15 @@ def comparison_table(result: ComparisonResult) -> Table:
     """
     grid = grid_of(result)
     # Names are wrapped in Text, which no square bracket in them can turn into markup.
-    table = Table(title=Text(label(result.comparison.title)), caption=Text(legend(result)), caption_justify="left")
+    table = Table(
+        title=Text(label(result.comparison.title), style="bold"),
+        title_justify="left",
+        caption=Text(legend(result)),
+        caption_justify="left",
+        box=SIMPLE_HEAD,
+        padding=(0, 0 if len(grid.values) > 6 else 1, 0, 0),
+        pad_edge=False,
+    )
     table.add_column("model", min_width=12)
     # With more columns than these a usual terminal has no room for a score and its spread on one line.
     stacked = len(grid.values) > 3
@@ -104,7 +113,7 @@ def write_csv(path: PathLike, result: ComparisonResult) -> Path:
 def _column(grid: Grid, value: float | None, stacked: bool) -> list[Text]:
     """Returns the cells of a column, aligned by hand: rich would drop the blanks after a number without a mark."""
     texts = [grid.text(model, value) for model in grid.models]
-    lines = [text.split(" ", 1) if stacked else [text] for text in texts]
+    lines = [text.replace("± ", "±").split() if stacked else [text] for text in texts]
     width = max(len(line) for cell in lines for line in cell)
     cells = []
     for model, (first, *rest) in zip(grid.models, lines, strict=True):

@@ -112,8 +112,8 @@ def percent(share: float, digits: int = 1) -> str:
     """Writes a fraction in percent, without the sign.
 
     Example:
-        >>> percent(0.8765)
-        '87.7'
+        >>> percent(0.876)
+        '87.6'
     """
     return f"{100 * share:.{digits}f}"
 
