@@ -271,3 +271,19 @@ def test_sage_averages_by_hand():
         torch.nn.init.constant_(parameter, value)
     data = Data(x=torch.tensor([[1.0], [2.0], [4.0]]), edge_index=torch.tensor([[1, 2, 0], [0, 0, 1]]))
     assert model(data.x, data.edge_index).view(-1).tolist() == [13.0, 21.0, 40.0]
+
+
+@pytest.mark.parametrize("share", [0.05, 0.9])
+def test_dropout_on_the_input_is_dropout(share):
+    model = baselines.GCN(**SIZES, dropout=0.3)
+    x = torch.randn(200, 50) * (torch.rand(200, 50) < share)
+    for _ in range(2):  # the second time from what was kept
+        out = model.drop_input(x, 0.3, True)
+        kept = out != 0
+        torch.testing.assert_close(out[kept], x[kept] / 0.7)
+        assert not (kept & (x == 0)).any()
+        assert 0.6 < kept.sum() / (x != 0).sum() < 0.8
+    assert not torch.equal(out, model.drop_input(x, 0.3, True))
+    assert model.drop_input(x, 0.3, False) is x
+    x[:, 0] = 1.0  # in place: what was kept no longer holds
+    assert (model.drop_input(x, 0.3, True)[:, 0] != 0).any()

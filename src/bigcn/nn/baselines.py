@@ -78,7 +78,7 @@ class _Baseline(KeepsGraph, BasicGNN):
         """
         graph, weight = self.graph_matrix(x, edge_index, edge_weight, type(self).entries)
         if self.drops_input:
-            x = drop(x, self.dropout.p, self.training)
+            x = self.drop_input(x, self.dropout.p, self.training)
         out: Tensor = super().forward(x, graph, weight)
         return out
 
@@ -172,7 +172,7 @@ class GAT(KeepsGraph, BasicGNN):
         """Runs the forward pass; weights of edges have no place in it."""
         kept = may_keep(edge_index)
         for layer, conv in enumerate(self.convs):
-            x = drop(x, self.dropout.p, self.training)
+            x = (drop if layer else self.drop_input)(x, self.dropout.p, self.training)
             if kept:
                 x = attend(conv, x, self._graph(edge_index, x.size(0), conv.heads))
             else:
@@ -220,7 +220,7 @@ class APPNP(KeepsGraph, torch.nn.Module):
     def forward(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor = None) -> Tensor:
         """Runs the forward pass."""
         graph, weight = self.graph_matrix(x, edge_index, edge_weight, _symmetric)
-        hidden = self.mlp(drop(x, self.dropout, self.training))
+        hidden = self.mlp(self.drop_input(x, self.dropout, self.training))
         out: Tensor = self.propagation(hidden, graph, weight)
         return out
 

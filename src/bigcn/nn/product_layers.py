@@ -151,12 +151,29 @@ def attention_graph(edges: Tensor, num_nodes: int, heads: int) -> AttentionGraph
     return AttentionGraph(source, target, pointers, pattern)
 
 
+def _few_entries(x: Tensor) -> Tensor | None:
+    """Returns where the entries that are not zero stand, unless these are many."""
+    if int(torch.count_nonzero(x)) > x.numel() // 4:
+        return None
+    return x.reshape(-1).nonzero().view(-1)
+
+
 class KeepsGraph:
     """Keeps what was computed from the graph, or from graph and features, for as long as both are the same."""
 
     def keep(self, name: str, tensors: tuple[Any, ...], extra: Any, compute: Callable[[], Any]) -> Any:
         caches: dict[str, TensorCache] = self.__dict__.setdefault("_caches", {})
         return caches.setdefault(name, TensorCache()).get(tensors, extra, compute)
+
+    def drop_input(self, x: Tensor, p: float, training: bool) -> Tensor:
+        """Drops entries of the features; where most are zero, it draws for the others alone."""
+        if not training or p == 0 or x.is_cuda or not may_keep(x):
+            return drop(x, p, training)
+        positions = self.keep("entries", (x,), None, lambda: _few_entries(x))
+        if positions is None:
+            return drop(x, p, training)
+        kept = drop(x.reshape(-1).index_select(0, positions), p, training)
+        return torch.zeros(x.numel(), dtype=x.dtype).index_copy_(0, positions, kept).view(x.shape)
 
     def graph_matrix(
         self, x: Tensor, edge_index: Adj, edge_weight: OptTensor, entries: Callable[..., tuple[Tensor, OptTensor]]

@@ -14,7 +14,7 @@ from bigcn.experiments.comparison import ComparisonResult, noisy_graph
 from bigcn.feature_graphs import SpectralGraph
 from bigcn.noise import make_noise
 from bigcn.report.words import dataset_of
-from bigcn.smoothing import BiSmoother
+from bigcn.smoothing import BiSmoother, SmoothingChoice, rank_smoothing
 from bigcn.sparse import is_sparse
 
 #: The strengths that are tried for the pictures, along the nodes and along the features.
@@ -104,21 +104,29 @@ class Evidence:
         """The mean squared error of the noisy features."""
         return float((_dense(self.noisy.x) - _dense(self.clean.x)).square().mean())
 
+    @cached_property
+    def _ranked(self) -> list[SmoothingChoice]:
+        return rank_smoothing(
+            _dense(self.noisy.x),
+            self.noisy.edge_index,
+            lambda1=NODE_STRENGTHS,
+            lambda2=(0.0, *FEATURE_STRENGTHS),
+            feature_graphs=(self.feature_graph,),
+            seed=self.seed,
+        )
+
     def smoothed(self, two_way: bool) -> Smoothed:
-        """Smooths the noisy features along the nodes, or both ways, with the strengths that come closest to the clean
-        ones: what either way can do at its best.
+        """Smooths the noisy features along the nodes, or both ways, with the strengths that best fill in hidden pixels
+        of the noisy images; the clean ones only judge the result.
 
         Args:
             two_way (bool): If set to :obj:`True`, smooths along the feature graph too.
         """
-        clean, noisy = _dense(self.clean.x).numpy(), _dense(self.noisy.x).numpy()
-        tried = []
-        for lambda1 in NODE_STRENGTHS:
-            for lambda2 in FEATURE_STRENGTHS if two_way else (0.0,):
-                graph = self.feature_graph if two_way else "none"
-                table = BiSmoother(lambda1, lambda2, graph).fit_transform(noisy, graph=self.noisy)
-                tried.append(Smoothed(table, float(np.square(table - clean).mean()), lambda1, lambda2))
-        return min(tried, key=lambda one: one.error)
+        choice = next(choice for choice in self._ranked if (choice.lambda2 > 0) == two_way)
+        smoother = BiSmoother(choice.lambda1, choice.lambda2, self.feature_graph if two_way else "none")
+        table = smoother.fit_transform(_dense(self.noisy.x).numpy(), graph=self.noisy)
+        error = float(np.square(table - _dense(self.clean.x).numpy()).mean())
+        return Smoothed(table, error, choice.lambda1, choice.lambda2)
 
 
 def evidence(result: ComparisonResult, value: float | None) -> Evidence:
