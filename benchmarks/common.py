@@ -1,7 +1,6 @@
 """What the benchmarks share: interleaved timing, and results that name the machine."""
 
 import json
-import platform
 import statistics
 import time
 from collections.abc import Callable
@@ -38,16 +37,14 @@ def ratio(times: dict[str, list[float]], contender: str, against: str) -> tuple[
     return median, (paired[quarter], paired[-1 - quarter])
 
 
-def store(name: str, command: str, rows: list[dict[str, Any]]) -> Path:
-    """Writes rows to the results folder with the machine and versions that made them."""
+def store(name: str, command: str, rows: list[dict[str, Any]], hosts: list[dict[str, str]] | None = None) -> Path:
+    """Writes rows to the results folder with the machines (by default this one) and versions that made them."""
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
     record = {
         "command": command,
         "measured": utc_now(),
-        "host": describe_host(),
-        "python": platform.python_version(),
-        "threads": torch.get_num_threads(),
+        "hosts": hosts or [describe_host() | {"threads": str(torch.get_num_threads())}],
         "versions": current_versions(),
         "rows": rows,
     }

@@ -2,18 +2,17 @@
 
 Run:  BIGCN_DATA=... python benchmarks/published.py [--graphs cora,photo,pubmed] [--device cuda]
 
-Runs are kept in a store, so that the script goes on where it was stopped. The whole paper is a matter for later; this is
-the check that the core does what the paper says.
+Runs are kept in a store, so that the script goes on where it was stopped, and on another machine answers from what was
+run elsewhere.
 """
 
 import argparse
 from pathlib import Path
 from typing import Any
 
-from common import store as store_rows
-
 from bigcn.experiments.comparison import Comparison, run_comparison
 from bigcn.experiments.store import RunStore
+from common import store as store_rows
 
 SEEDS = tuple(range(5, 55, 5))
 #: Accuracy and ROC-AUC in percent, as published.
@@ -57,9 +56,12 @@ def main() -> None:
 
     options.store.parent.mkdir(parents=True, exist_ok=True)
     rows: list[dict[str, Any]] = []
+    hosts: set[tuple[tuple[str, str], ...]] = set()
     with RunStore(options.store) as runs:
         for comparison, published in plan:
-            for row in run_comparison(comparison, runs).rows():
+            result = run_comparison(comparison, runs)
+            hosts |= {tuple(sorted(outcome.host.items())) for _, outcome in result.pairs}
+            for row in result.rows():
                 of_paper = published if row["model"] == "bigcn:published" else None
                 rows.append({key: row[key] for key in row if key not in ("best", "tie")} | {"published": of_paper})
                 beside = f"published {of_paper:.1f}" if of_paper is not None else ""
@@ -67,7 +69,9 @@ def main() -> None:
                 score = f"{100 * row['mean']:5.1f} ± {100 * row['std']:.1f}"
                 print(f"{row['dataset']:9s} {row['task']:4s} {case:16s} {row['model']:16s} {score}   {beside}")
     flags = f"--graphs {options.graphs} --links {options.links} --noise {options.noise} --device {options.device}"
-    print(f"stored in results/{store_rows('published', f'python benchmarks/published.py {flags}', rows).name}")
+    command = f"python benchmarks/published.py {flags}"
+    path = store_rows("published", command, rows, hosts=[dict(host) for host in sorted(hosts)])
+    print(f"stored in results/{path.name}")
 
 
 if __name__ == "__main__":
