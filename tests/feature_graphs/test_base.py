@@ -37,6 +37,7 @@ def every_graph(make_ring):
         "learnable": LearnableGraph(D).double(),
         "learnable without loops": LearnableGraph(D, self_loops=False).double(),
         "correlation": CorrelationGraph.from_features(x),
+        "correlation sparse": CorrelationGraph.from_features(x, neighbours=2),
         "spectral": SpectralGraph.from_data(x, make_ring(9), rank=2),
         "spectral soft": SpectralGraph.from_data(x, make_ring(9), weighting="soft"),
         "uniform": UniformGraph(D),
@@ -120,7 +121,7 @@ def test_copies_and_state_dicts(make_ring, name):
     assert str(D) in repr(graph)
 
 
-@pytest.mark.parametrize("name", ["correlation", "spectral", "spectral soft"])
+@pytest.mark.parametrize("name", ["correlation", "correlation sparse", "spectral", "spectral soft"])
 def test_a_kept_graph_is_restored_into_one_made_by_name(make_ring, name):
     graph = every_graph(make_ring)[name]
     kwargs = {"weighting": "soft"} if name == "spectral soft" else {}
