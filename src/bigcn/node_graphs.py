@@ -61,7 +61,8 @@ def symmetric_normalization(
     degree = weight.new_zeros(num_nodes).scatter_add(0, target, weight)
     connected = degree > 0
     scale = torch.where(connected, torch.where(connected, degree, 1).rsqrt(), 0)
-    return scale[source] * weight * scale[target], (~connected).to(dtype).unsqueeze(-1)
+    # In this order the two directions of an edge round alike, and the matrix is its own transpose.
+    return weight * (scale[source] * scale[target]), (~connected).to(dtype).unsqueeze(-1)
 
 
 def normalized_graph(

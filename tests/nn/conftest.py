@@ -102,6 +102,12 @@ def distance(found, expected):
     return float((found - expected).detach().abs().max()) / max(1.0, float(expected.detach().abs().max()))
 
 
+@pytest.fixture(autouse=True)
+def fresh_compiler():
+    """What one test compiled does not count against the limit of recompilations of the next."""
+    torch._dynamo.reset()
+
+
 @pytest.fixture(scope="session")
 def oracle():
     return SimpleNamespace(

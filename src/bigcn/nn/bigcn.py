@@ -86,7 +86,7 @@ class BiGCN(BasicGNN):
         layer = len(self.convs)
         if layer >= bigcn_layers:
             # Not cached: GCNConv would take its first graph for every later one.
-            return GCNConv(in_channels, out_channels)
+            return GCNConv(in_channels, out_channels, bias=kwargs.get("bias", True))
         if layer > 0:
             by_name = isinstance(feature_graph, str)
             if hidden_feature_graph is not None:

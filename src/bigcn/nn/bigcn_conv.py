@@ -1,5 +1,6 @@
 r"""The BiGCN layer."""
 
+import warnings
 from typing import Any, Literal
 
 import torch
@@ -100,6 +101,8 @@ class BiGCNConv(MessagePassing):
     ) -> None:
         kwargs.setdefault("aggr", "add")
         super().__init__(**kwargs)
+        if kwargs["aggr"] not in ("add", "sum") or self.flow != "source_to_target":
+            raise ValueError("'aggr' and 'flow' are part of the filter: only 'add' and 'source_to_target' make sense")
         if init not in ("glorot", "released"):
             raise ValueError(f"'init' must be 'glorot' or 'released' (got {init!r})")
 
@@ -198,7 +201,7 @@ class BiGCNConv(MessagePassing):
             graph: SparseMatrix = self._graphs.get(
                 (edge_index, edge_weight),
                 (num_nodes, x.dtype),
-                lambda: normalized_graph(edge_index, edge_weight, num_nodes, x.dtype, self.normalize),
+                lambda: self._compressed_graph(edge_index, edge_weight, num_nodes, x.dtype),
             )
             return graph
         edges, weight = edges_of(edge_index, edge_weight)
@@ -207,6 +210,18 @@ class BiGCNConv(MessagePassing):
             return lambda block: self.propagate(edges, x=block, edge_weight=weight)
         weight, isolated = symmetric_normalization(edges, weight, num_nodes, x.dtype)
         return lambda block: self.propagate(edges, x=block, edge_weight=weight) + isolated * block
+
+    def _compressed_graph(
+        self, edge_index: Adj, edge_weight: OptTensor, num_nodes: int, dtype: torch.dtype
+    ) -> SparseMatrix:
+        graph = normalized_graph(edge_index, edge_weight, num_nodes, dtype, self.normalize)
+        if self.filter.node_filter == "exact" and graph.crow is not graph.crow_t:
+            warnings.warn(
+                "the node graph is directed, and an exact filter of it may amplify instead of smooth: see "
+                "torch_geometric.utils.to_undirected",
+                stacklevel=6,
+            )
+        return graph
 
     def _feature_operand(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor, hop: Hop) -> Operand:
         """Returns the tensors of the feature graph, computed from the input where it asks for that."""
@@ -226,8 +241,8 @@ class BiGCNConv(MessagePassing):
 
     def _may_cache(self, *tensors: object) -> bool:
         """Caches only what stays valid: no gradients to keep, no tracing, no batched stand-ins of vmap."""
-        if not self.cached or torch.compiler.is_compiling():
-            return False
+        if not self.cached or torch.compiler.is_compiling() or torch.is_inference_mode_enabled():
+            return False  # what is made in inference mode cannot be trained with later
         wrapped = torch._C._functorch.is_functorch_wrapped_tensor
         return all(t is None or (isinstance(t, Tensor) and not (t.requires_grad or wrapped(t))) for t in tensors)
 

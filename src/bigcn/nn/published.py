@@ -2,6 +2,7 @@
 
 from typing import Any
 
+CASES = ("clean", "noise-level", "noise-rate", "column-noise", "structure-mistakes", "feature-rate")
 #: (p, strength) on clean data and under feature noise, node classification.
 FEATURE_NOISE = {
     "cora": (3.0, 1.8),
@@ -21,8 +22,6 @@ STRUCTURE_MISTAKES = {
 #: (p, strength) of every link prediction experiment.
 LINK_PREDICTION = (8.5, 1.2)
 
-LINK_DATASETS = ("cora", "citeseer", "pubmed", "dblp")
-
 
 def published_settings(dataset: str, case: str = "clean", task: str = "node") -> dict[str, Any]:
     """Returns the published hyper-parameters in the form of the released code.
@@ -33,6 +32,8 @@ def published_settings(dataset: str, case: str = "clean", task: str = "node") ->
             (default: :obj:`"clean"`)
         task (str, optional): :obj:`"node"` or :obj:`"link"`. (default: :obj:`"node"`)
     """
+    if case not in CASES:
+        raise ValueError(f"'case' must be one of {', '.join(CASES)} (got {case!r})")
     if task not in ("node", "link"):
         raise ValueError(f"'task' must be 'node' or 'link' (got {task!r})")
     if task == "link":

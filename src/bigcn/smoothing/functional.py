@@ -62,7 +62,7 @@ def smooth(
 
     Example:
         >>> x, edge_index = torch.tensor([[0.0], [3.0]]), torch.tensor([[0, 1], [1, 0]])
-        >>> smooth(x, edge_index, lambda1=1.0)
+        >>> smooth(x, edge_index, lambda1=1.0).round(decimals=4)
         tensor([[1.],
                 [2.]])
     """
