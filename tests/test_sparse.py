@@ -5,17 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bigcn.sparse import (
-    SparseMatrix,
-    chebyshev,
-    chebyshev_adjoint,
-    chebyshev_filter,
-    coordinates,
-    is_sparse,
-    sparse_from_edges,
-    sparse_from_tensor,
-    spmm,
-)
+from bigcn.sparse import SparseMatrix, chebyshev_filter, coordinates, is_sparse, sparse_from_edges, sparse_from_tensor
+from bigcn.sparse_ops import chebyshev, chebyshev_adjoint, spmm
 
 LAYOUTS = [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc]
 
@@ -292,3 +283,23 @@ def test_chebyshev_operators_are_well_behaved():
     parts = torch.randn(2, 5, 3, dtype=torch.float64, requires_grad=True)
     torch.library.opcheck(chebyshev, (*matrix[:6], coefficients, parts))
     torch.library.opcheck(chebyshev_adjoint, (*matrix[:3], coefficients, torch.randn(5, 3, dtype=torch.float64)))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_deterministic_products_on_a_gpu():
+    generator = torch.Generator().manual_seed(0)
+    row, col = torch.randint(50, (2, 20_000), generator=generator)
+    matrix = sparse_from_edges(row.cuda(), col.cuda(), torch.rand(20_000, generator=generator).cuda(), (50, 50))
+    block = torch.randn(50, 7, generator=generator).cuda()
+    coefficients = torch.rand(5, 1, generator=generator).cuda() / 1000
+    usual = matrix.matmul(block), chebyshev_filter(matrix, coefficients, [block])
+    torch.use_deterministic_algorithms(True)
+    try:
+        strict = [(matrix.matmul(block), chebyshev_filter(matrix, coefficients, [block])) for _ in range(5)]
+    finally:
+        torch.use_deterministic_algorithms(False)
+    for product, filtered in strict:
+        torch.testing.assert_close(product, usual[0], rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(filtered, usual[1], rtol=1e-3, atol=1e-3)
+        assert torch.equal(product, strict[0][0])
+        assert torch.equal(filtered, strict[0][1])

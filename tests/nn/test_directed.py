@@ -1,0 +1,43 @@
+"""Graphs that should have been undirected."""
+
+import warnings
+
+import pytest
+import torch
+
+from bigcn import BiGCNConv
+
+ring = torch.stack([torch.arange(6), torch.arange(6).roll(1)])
+
+
+def test_an_exact_filter_of_a_directed_graph_warns():
+    x = torch.randn(6, 3)
+    with pytest.warns(UserWarning, match="directed"):
+        BiGCNConv(3, 2, cached=True)(x, ring)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        BiGCNConv(3, 2, cached=True)(x, torch.cat([ring, ring.flip(0)], dim=1))
+        BiGCNConv(3, 2, cached=True, node_filter="taylor", node_strength=0.2)(x, ring)
+
+
+def test_a_weighted_undirected_graph_is_its_own_transpose():
+    weight = torch.rand(6, generator=torch.Generator().manual_seed(0))
+    both = torch.cat([ring, ring.flip(0)], dim=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        BiGCNConv(3, 2, cached=True)(torch.randn(6, 3), both, torch.cat([weight, weight]))
+
+
+@pytest.mark.parametrize("kwargs", [{"flow": "target_to_source"}, {"aggr": "mean"}])
+def test_the_filter_has_one_direction_and_one_sum(kwargs):
+    with pytest.raises(ValueError, match="'aggr' and 'flow'"):
+        BiGCNConv(3, 2, **kwargs)
+
+
+def test_trains_after_inference_mode():
+    conv, x = BiGCNConv(3, 2, cached=True), torch.randn(6, 3)
+    both = torch.cat([ring, ring.flip(0)], dim=1)
+    with torch.inference_mode():
+        conv(x, both)
+    conv(x, both).sum().backward()
+    assert conv.lin.weight.grad is not None
