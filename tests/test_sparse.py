@@ -288,9 +288,9 @@ def test_chebyshev_operators_are_well_behaved():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_deterministic_products_on_a_gpu():
     generator = torch.Generator().manual_seed(0)
-    row, col = torch.randint(50, (2, 20_000), generator=generator)
-    matrix = sparse_from_edges(row.cuda(), col.cuda(), torch.rand(20_000, generator=generator).cuda(), (50, 50))
-    block = torch.randn(50, 7, generator=generator).cuda()
+    row, col = torch.randint(300, (2, 40_000), generator=generator)
+    matrix = sparse_from_edges(row.cuda(), col.cuda(), torch.rand(40_000, generator=generator).cuda(), (300, 300))
+    block = torch.randn(300, 7, generator=generator).cuda()
     coefficients = torch.rand(5, 1, generator=generator).cuda() / 1000
     usual = matrix.matmul(block), chebyshev_filter(matrix, coefficients, [block])
     torch.use_deterministic_algorithms(True)

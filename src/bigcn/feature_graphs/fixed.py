@@ -124,7 +124,9 @@ class NoGraph(FeatureGraph):
 
 def projector_powers(block: Tensor, projected: Tensor, filter: FeatureFilter) -> Powers:
     r"""Returns the powers of a filter whose graph is a projector, from the block and its projection."""
-    off, on = filter.response_powers(block.new_tensor([0.0, 1.0])).unbind(dim=1)
+    # Made on the device: copying two numbers from the host would make a GPU wait.
+    ends = torch.stack([block.new_zeros(()), block.new_ones(())])
+    off, on = filter.response_powers(ends).unbind(dim=1)
     return Powers([block, projected], torch.stack([off, on - off], dim=1))
 
 

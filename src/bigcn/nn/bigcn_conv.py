@@ -153,7 +153,10 @@ class BiGCNConv(MessagePassing):
         """Returns the L1 norm of the feature operator, differentiable; zero for a graph computed from the input."""
         if self.feature_graph.from_input:
             return self.lin.weight.new_zeros(())
-        return self.feature_graph.l1_norm(self.filter.feature_operator).to(self.lin.weight)
+        norm = self.feature_graph.l1_norm(self.filter.feature_operator)
+        if norm.device == self.lin.weight.device:
+            return norm.to(self.lin.weight.dtype)
+        return self.lin.weight.new_full((), float(norm))  # a known number, written without making a GPU wait
 
     def forward(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor = None) -> Tensor:
         """Runs the forward pass.
