@@ -7,6 +7,8 @@ def main() -> None:
     """Runs the command line, or says what it needs."""
     try:
         from bigcn.cli import run
+    except KeyboardInterrupt:
+        sys.exit(130)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in (
             "typer",

@@ -40,3 +40,14 @@ def test_merges_and_exports(stored):
     assert json.loads(Path("runs.json").read_text())
     assert stored("report", "--export", "runs.txt").code == 2
     assert stored("report", "--merge", "nowhere.sqlite").code == 2
+
+
+def test_runs_with_other_settings_get_a_page_of_their_own(bigcn):
+    for epochs in ("4", "6"):
+        words = ("compare", "digits", "--models", "mlp", "--seeds", "1", "--device", "cpu", "--weight-decay", "0.1")
+        assert bigcn(*words, "--max-epochs", epochs).code == 0
+    outcome = bigcn("report", "-o", "pages")
+    assert outcome.code == 0, outcome.err
+    for name, epochs in (("digits-node-clean", 4), ("digits-node-clean-2", 6)):
+        page = re.sub(r"<[^>]*>", "", Path(f"pages/{name}/index.html").read_text())
+        assert f"--max-epochs {epochs} --weight-decay 0.1 --device cpu" in page

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from bigcn.datasets import load_dataset, make_split
-from bigcn.experiments.comparison import Comparison, ComparisonResult, run, run_comparison, stored_comparisons
+from bigcn.experiments.comparison import Comparison, ComparisonResult, run
 from bigcn.experiments.records import RunResult, utc_now
-from bigcn.experiments.store import RunStore
 from bigcn.nn.registry import get_model
 from bigcn.noise import NoiseLevel
 from bigcn.tasks import NodeClassification
@@ -86,21 +85,6 @@ def test_divergence_is_a_failed_run():
     result = run(comparison.specs()[0])
     assert result.status == "failed"
     assert "diverged" in result.error
-
-
-def test_the_store_gives_comparisons_back(tmp_path):
-    comparison = Comparison(
-        dataset="digits", models=("mlp", "sgc"), case="noise-rate", values=(0.2, 0.6), seeds=(5, 10), training=SHORT
-    )
-    with RunStore(tmp_path / "store.sqlite") as store:
-        result = run_comparison(comparison, store)
-        seen = []
-        run_comparison(comparison, store, on_run=lambda spec, outcome, known: seen.append(known))
-        assert all(seen)
-        assert len(seen) == 8
-        (again,) = stored_comparisons(list(store.rows()))
-    assert sorted(again.rows(), key=str) == sorted(result.rows(), key=str)
-    assert again.comparison.values == (0.2, 0.6)
 
 
 @pytest.mark.parametrize(

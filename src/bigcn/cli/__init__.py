@@ -6,7 +6,7 @@ import warnings
 import typer
 
 from bigcn import __version__
-from bigcn.cli import compare, datasets, report
+from bigcn.cli import bench, compare, datasets, report
 
 app = typer.Typer(
     name="bigcn",
@@ -18,6 +18,7 @@ app = typer.Typer(
 )
 app.command("compare")(compare.compare)
 app.command("report")(report.report)
+app.command("bench")(bench.bench)
 app.add_typer(datasets.app, name="datasets")
 
 
@@ -39,7 +40,11 @@ def run() -> None:
     warnings.filterwarnings("ignore", category=DeprecationWarning)
     try:
         app()
-    except (ValueError, OSError) as error:
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        print(f"bigcn: {place}{error.strerror or error}", file=sys.stderr)
+        sys.exit(2)
+    except ValueError as error:
         print(f"bigcn: {error}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:

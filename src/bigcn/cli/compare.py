@@ -40,7 +40,7 @@ def compare(
         str,
         typer.Option(help="Models, separated by commas: " + ", ".join(model_names()) + ", bigcn:WORD+WORD, or all."),
     ] = "all",
-    seeds: Annotated[int, typer.Option(help="How many seeds.", min=1)] = 3,
+    seeds: Annotated[int, typer.Option(help="How many seeds.", min=1, max=1000)] = 3,
     seed: Annotated[int, typer.Option(help="The first seed; the others follow in steps of 5.", min=0)] = 5,
     protocol: Annotated[str, typer.Option(help="Split: authors, public or random; by default the graph's own.")] = "",
     negatives: Annotated[str, typer.Option(help="Training negatives of link prediction: fresh or fixed.")] = "fresh",
@@ -51,7 +51,8 @@ def compare(
     force: Annotated[bool, typer.Option(help="Repeat runs that are stored.")] = False,
     store: Annotated[Path, typer.Option(help="The store of runs.")] = Path("runs/store.sqlite"),
     out: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The folder for table, plot and page. [runs/GRAPH-TASK-CASE]")
+        Path | None,
+        typer.Option("--output", "-o", help="The folder for table, plot and page; by default runs/GRAPH-TASK-CASE."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")] = False,
 ) -> None:
@@ -72,7 +73,9 @@ def compare(
         training=training,
         negatives=negatives,  # type: ignore[arg-type]
     )
-    store.parent.mkdir(parents=True, exist_ok=True)
+    folder = out or Path("runs") / f"{comparison.dataset}-{comparison.task}-{comparison.case}"
+    for place in (folder, store.parent):  # before anything is trained, not after
+        place.mkdir(parents=True, exist_ok=True)
     with RunStore(store) as runs:
         specs = comparison.specs()
         with progress(len(specs), comparison.title) as tell:
@@ -81,7 +84,6 @@ def compare(
                 tell(describe(spec, result, stored, comparison.metric))
 
             result = run_comparison(comparison, runs, force, on_run)
-    folder = out or Path("runs") / f"{comparison.dataset}-{comparison.task}-{comparison.case}"
     page = write_outputs(result, folder, command_line())
     if as_json:
         print_json({"rows": plain_rows(result)})

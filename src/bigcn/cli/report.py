@@ -8,8 +8,9 @@ import typer
 
 from bigcn.cli.common import output, print_json
 from bigcn.cli.compare import command_line, plain_rows, write_outputs
-from bigcn.experiments.comparison import ComparisonResult, stored_comparisons
+from bigcn.experiments.comparison import ComparisonResult
 from bigcn.experiments.store import RunStore
+from bigcn.experiments.stored import stored_comparisons
 from bigcn.report import comparison_table
 
 
@@ -52,13 +53,23 @@ def report(
     if as_json:
         print_json({"rows": [row for result in results for row in plain_rows(result)]})
         return
+    taken: set[Path] = set()
     for result in results:
-        comparison = result.comparison
-        folder = out / f"{comparison.dataset}-{comparison.task}-{comparison.case}"
+        folder = free_folder(out, result, taken)
         page = write_outputs(result, folder, repeat_command(result))
         output.print(comparison_table(result))
         output.print(result.verdict())
         output.print(f"Page: {page}", markup=False, soft_wrap=True)
+
+
+def free_folder(out: Path, result: ComparisonResult, taken: set[Path]) -> Path:
+    """Returns a folder for the comparison; a second one of the same kind gets a number."""
+    comparison = result.comparison
+    name = f"{comparison.dataset}-{comparison.task}-{comparison.case}"
+    numbered = [out / name, *(out / f"{name}-{number}" for number in range(2, len(taken) + 2))]
+    folder = next(place for place in numbered if place not in taken)
+    taken.add(folder)
+    return folder
 
 
 def repeat_command(result: ComparisonResult) -> str:
@@ -74,4 +85,12 @@ def repeat_command(result: ComparisonResult) -> str:
     words += ["--seed", str(comparison.seeds[0])]
     if comparison.task == "node":
         words += ["--protocol", comparison.protocol]
+    else:
+        words += ["--negatives", comparison.negatives]
+    for option in ("max_epochs", "weight_decay"):
+        if option in comparison.training:
+            words += [f"--{option.replace('_', '-')}", f"{comparison.training[option]:g}"]
+    if comparison.training.get("deterministic"):
+        words.append("--deterministic")
+    words += ["--device", comparison.device]
     return shlex.join(words)

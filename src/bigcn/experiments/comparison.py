@@ -1,6 +1,6 @@
 """One honest comparison: models under a kind of noise, on one graph, over seeds."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Any, Literal
@@ -71,6 +71,8 @@ class Comparison:
         if (self.case == "clean") != (not self.values):
             asked = "no 'values'" if self.case == "clean" else "'values', the amounts of noise"
             raise ValueError(f"the case {self.case!r} takes {asked}")
+        if self.negatives not in ("fresh", "fixed"):
+            raise ValueError(f"'negatives' must be 'fresh' or 'fixed' (got {self.negatives!r})")
         for name in ("models", "values", "seeds"):
             listed = getattr(self, name)
             if len(set(listed)) < len(listed) or (not listed and name != "values"):
@@ -263,30 +265,3 @@ def _task(spec: RunSpec, data: Data, prepare: Callable[[Data], Data]) -> Task:
         return LinkPrediction(data, seed=spec.seed, negatives=spec.settings["negatives"], prepare=prepare)
     split = make_split(data, spec.dataset, spec.protocol, spec.seed)
     return NodeClassification(data, split, num_classes=get_spec(spec.dataset).classes, prepare=prepare)
-
-
-def stored_comparisons(pairs: Sequence[Pair]) -> list[ComparisonResult]:
-    """Sorts runs from a store into comparisons: the same graph, task, case, protocol and device belong together.
-
-    Args:
-        pairs (Sequence): Runs with their results, as :meth:`RunStore.rows` gives them.
-    """
-    groups: dict[tuple[str, ...], list[Pair]] = {}
-    for spec, result in pairs:
-        groups.setdefault((spec.dataset, spec.task, spec.case, spec.protocol, spec.device), []).append((spec, result))
-    return [
-        ComparisonResult(
-            Comparison(
-                dataset=dataset,
-                models=tuple(dict.fromkeys(spec.model for spec, _ in group)),
-                task="link" if task == "link" else "node",
-                case=case,
-                values=tuple(sorted({spec.value for spec, _ in group if spec.value is not None})),
-                seeds=tuple(sorted({spec.seed for spec, _ in group})),
-                protocol=protocol,
-                device=device,
-            ),
-            tuple(sorted(group, key=lambda pair: (pair[0].value is not None, pair[0].value or 0.0, pair[0].seed))),
-        )
-        for (dataset, task, case, protocol, device), group in groups.items()
-    ]

@@ -31,7 +31,8 @@ class SpectralGraph(FeatureGraph):
 
     Args:
         num_features (int): The number of features, or :obj:`-1` to take it from the first input.
-        rank (int, optional): The number of eigenvectors kept; at most the number of features. (default: :obj:`64`)
+        rank (int, optional): The number of eigenvectors kept; with as many as there are features nothing is filtered.
+            (default: a quarter of the features, 64 at most; all of fewer than 32 features, as in hidden layers)
         weighting (str, optional): :obj:`"rank"` weighs all kept eigenvectors alike, :obj:`"soft"` by
             :math:`\max(0, 1 - \sigma^2 / \theta_i)`, Wiener's rule, with the noise floor :math:`\sigma^2` read off the
             lower half of the eigenvalues :math:`\theta`. (default: :obj:`"rank"`)
@@ -45,17 +46,17 @@ class SpectralGraph(FeatureGraph):
     def __init__(
         self,
         num_features: int,
-        rank: int = 64,
+        rank: int | None = None,
         weighting: Literal["rank", "soft"] = "rank",
         smoothing: float = 10.0,
     ) -> None:
         super().__init__(num_features)
-        if rank < 1:
-            raise ValueError(f"'rank' must be at least 1 (got {rank})")
+        if rank is not None and (not isinstance(rank, int) or rank < 1):
+            raise ValueError(f"'rank' must be a whole number of at least 1 (got {rank})")
         if weighting not in ("rank", "soft"):
             raise ValueError(f"'weighting' must be 'rank' or 'soft' (got {weighting!r})")
         check_strength("smoothing", smoothing)
-        self.rank = rank
+        self._rank = rank
         self.weighting = weighting
         self.smoothing = float(smoothing)
         self.register_buffer("vectors", None)
@@ -67,7 +68,7 @@ class SpectralGraph(FeatureGraph):
         x: Tensor,
         edge_index: Adj | None,
         edge_weight: OptTensor = None,
-        rank: int = 64,
+        rank: int | None = None,
         weighting: Literal["rank", "soft"] = "rank",
         smoothing: float = 10.0,
     ) -> "SpectralGraph":
@@ -89,6 +90,13 @@ class SpectralGraph(FeatureGraph):
     @property
     def from_input(self) -> bool:  # type: ignore[override]
         return self.vectors is None
+
+    @property
+    def rank(self) -> int:
+        """The number of eigenvectors kept."""
+        if self._rank is not None:
+            return self._rank
+        return self.num_features if self.num_features < 32 else min(64, self.num_features // 4)
 
     @property
     def trivial(self) -> bool:

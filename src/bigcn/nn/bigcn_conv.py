@@ -1,6 +1,7 @@
 r"""The BiGCN layer."""
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import torch
@@ -15,6 +16,7 @@ from bigcn.feature_graphs import FeatureGraph, make_feature_graph
 from bigcn.feature_graphs.base import Operand
 from bigcn.filters import FeatureOperator, FilterForm, Hop
 from bigcn.nn.cache import TensorCache
+from bigcn.nn.cost import WIDE_FEATURES, sparse_or_none, weights_first
 from bigcn.nn.two_way_filter import TwoWayFilter
 from bigcn.node_graphs import edges_of, normalized_graph, symmetric_normalization
 from bigcn.sparse import SparseMatrix, is_sparse, sparse_from_tensor
@@ -32,7 +34,8 @@ class BiGCNConv(MessagePassing):
     :math:`c_{ab}` the coefficients of :math:`k` rounds of ADMM (:func:`bigcn.filters.admm_coefficients`). The narrow
     side is multiplied first, unless the other order is cheaper.
 
-    The node graph is taken as it is: undirected, no self-loop added, isolated nodes left alone.
+    The node graph is taken as it is: no self-loop is added, isolated nodes are left alone. It must be undirected: of a
+    directed graph, an exact filter may amplify instead of smooth.
 
     Args:
         in_channels (int): Size of each input sample, or :obj:`-1` to derive the size from the first input(s) to the
@@ -158,6 +161,26 @@ class BiGCNConv(MessagePassing):
             return norm.to(self.lin.weight.dtype)
         return self.lin.weight.new_full((), float(norm))  # a known number, written without making a GPU wait
 
+    def top_edges(
+        self,
+        k: int = 10,
+        names: Sequence[str] | None = None,
+        x: Tensor | None = None,
+        edge_index: Adj | None = None,
+        edge_weight: OptTensor = None,
+    ) -> list[tuple[str, str, float]]:
+        """Returns the strongest feature-feature edges of the layer, strongest first.
+
+        Args:
+            k (int, optional): How many. (default: :obj:`10`)
+            names (Sequence[str], optional): The names of the features. (default: their numbers)
+            x, edge_index, edge_weight (optional): The input of the layer, for a graph that is computed from it.
+        """
+        hop = None
+        if x is not None and edge_index is not None:
+            hop = self._node_hop(x, edge_index, edge_weight)
+        return self.feature_graph.top_edges(k, names, x, hop)
+
     def forward(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor = None) -> Tensor:
         """Runs the forward pass.
 
@@ -186,7 +209,8 @@ class BiGCNConv(MessagePassing):
     def _multiply(self, x: Tensor, blocks: list[Tensor]) -> list[Tensor]:
         """Multiplies the features with all blocks in one product."""
         wide = torch.cat(blocks, dim=-1) if len(blocks) > 1 else blocks[0]
-        product = self._sparse_features(x).matmul(wide) if is_sparse(x) else x @ wide
+        matrix = self._sparse_features(x)
+        product = x @ wide if matrix is None else matrix.matmul(wide)
         product = product.to(x.dtype)  # autocast may have lowered it
         return list(product.split(self.out_channels, dim=-1))
 
@@ -236,10 +260,13 @@ class BiGCNConv(MessagePassing):
         # A finished graph may be more precise than the layer, NumPy's double for instance.
         return tuple(t.to(x.dtype) if t.is_floating_point() else t for t in operand)
 
-    def _sparse_features(self, x: Tensor) -> SparseMatrix:
+    def _sparse_features(self, x: Tensor) -> SparseMatrix | None:
+        """Returns the features as a sparse matrix where that is how they came or, decided once, where it is faster."""
         if not self._may_cache(x):
-            return sparse_from_tensor(x)
-        matrix: SparseMatrix = self._features.get((x,), None, lambda: sparse_from_tensor(x))
+            return sparse_from_tensor(x) if is_sparse(x) else None
+        if not is_sparse(x) and (x.dim() > 2 or x.size(1) < WIDE_FEATURES or x.device.type != "cpu"):
+            return None
+        matrix: SparseMatrix | None = self._features.get((x,), None, lambda: sparse_or_none(x))
         return matrix
 
     def _may_cache(self, *tensors: object) -> bool:
@@ -250,19 +277,10 @@ class BiGCNConv(MessagePassing):
         return all(t is None or (isinstance(t, Tensor) and not (t.requires_grad or wrapped(t))) for t in tensors)
 
     def _weights_first(self, x: Tensor, edge_index: Tensor) -> bool:
-        """Counts multiplications: is it cheaper to filter the weights, or the features?"""
         if is_sparse(x):
             return True
-        graph, d, h = self.feature_graph, self.in_channels, self.out_channels
-        rows = x.numel() // d
-        edges = (edge_index._nnz() if is_sparse(edge_index) else edge_index.size(1)) * (rows // max(x.size(-2), 1))
-        blocks = graph.num_blocks(self.filter.iterations)
-        # Per column of what is filtered: products with the feature graph, hops on the node graph and their mixing.
-        feature_side = graph.product_cost() * (1 if blocks <= 2 else self.filter.num_feature_hops)
-        node_side = self.filter.num_hops * (edges + blocks * rows)
-        weights_first = (feature_side + node_side + rows * d * blocks) * h
-        features_first = feature_side * rows + node_side * d + rows * d * h
-        return bool(weights_first <= features_first)
+        edges = edge_index._nnz() if is_sparse(edge_index) else edge_index.size(1)
+        return weights_first(self.feature_graph, self.filter, x, edges, self.out_channels)
 
     def _check_features(self, x: Tensor) -> None:
         if not isinstance(x, Tensor):

@@ -11,8 +11,6 @@ from bigcn.nn.published import published_settings
 #: The released code decays weights by 7e-3 where the text says 5e-4. Measured, the first suits Cora and CiteSeer and
 #: the second the other graphs.
 PUBLISHED_WEIGHT_DECAY = {"cora": 7e-3, "citeseer": 7e-3}
-#: How many eigenvectors a spectral graph keeps unless told otherwise.
-SPECTRAL_RANK = 64
 #: The words of BiGCN besides the names of feature graphs, and the slot that each fills.
 BIGCN_WORDS: dict[str, tuple[str, str]] = {
     "published": ("base", "published"),
@@ -78,8 +76,7 @@ def bigcn_settings(slots: Mapping[str, Any], context: ModelContext) -> dict[str,
     - :obj:`p=`, :obj:`node=`, :obj:`feature=` (strengths), :obj:`k=` (rounds), :obj:`rank=` (of the spectral graph).
 
     A spectral graph without :obj:`feature=` is filtered in Taylor form with strength one, whatever the node filter:
-    :math:`\mathbf{B}` is then the projector on the leading eigenvectors. Without :obj:`rank=` there are 64 of them, but
-    no more than a quarter of the features, since a projector on all of them would do nothing.
+    :math:`\mathbf{B}` is then the projector on the leading eigenvectors.
 
     Args:
         slots (dict): What :func:`parse_words` returned.
@@ -106,8 +103,6 @@ def bigcn_settings(slots: Mapping[str, Any], context: ModelContext) -> dict[str,
     if not _asks_for_low_pass(slots):
         settings["check_low_pass"] = False
     graph = {slot: slots[slot] for slot in ("rank", "weighting") if slot in slots}
-    if slots.get("feature_graph") == "spectral":
-        graph.setdefault("rank", max(1, min(SPECTRAL_RANK, context.in_channels // 4)))
     return settings | ({"feature_graph_kwargs": graph} if graph else {})
 
 

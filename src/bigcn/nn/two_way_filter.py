@@ -21,6 +21,9 @@ from bigcn.filters import (
 )
 from bigcn.sparse import chebyshev_filter
 
+#: Beyond this, single precision loses more than three digits in the sum over powers.
+MAX_CANCELLATION = 1e4
+
 
 class TwoWayFilter(torch.nn.Module):
     r"""Holds :math:`c_{ab}`, :math:`\mathbf{A}` and :math:`\mathbf{B}` for a layer; it has no parameters.
@@ -54,6 +57,12 @@ class TwoWayFilter(torch.nn.Module):
         check_strength("node_strength", node_strength)
         check_strength("feature_strength", feature_strength)
         check_forms(node_filter, feature_filter, feature_operator)
+        cancellation = float(admm_coefficients(p, iterations).abs().sum())
+        if cancellation > MAX_CANCELLATION:
+            raise ValueError(
+                f"'iterations' of {iterations} at p={p:g} make coefficients of size {cancellation:.0e} that cancel: "
+                f"a layer takes few rounds, and 'bigcn.smooth' with 'method=\"admm\"' runs to convergence"
+            )
         self.p = p
         self.node_strength = node_strength
         self.feature_strength = feature_strength
@@ -142,9 +151,10 @@ class TwoWayFilter(torch.nn.Module):
         feature_strength = self.feature_strength if has_feature_graph else 0.0
         strengths = (self.p, self.node_strength, feature_strength, self.iterations)
         if not is_low_pass(*strengths, self.node_filter, self.feature_filter, self.feature_operator):
+            features = f"feature_strength={feature_strength:g} ({self.feature_filter}, {self.feature_operator}), "
             warnings.warn(
                 f"p={self.p:g}, node_strength={self.node_strength:g} ({self.node_filter}), "
-                f"feature_strength={feature_strength:g} ({self.feature_filter}, {self.feature_operator}) and "
+                f"{features if has_feature_graph else ''}"
                 f"iterations={self.iterations} do not make a low-pass filter on [0, 2]²; "
                 f"'check_low_pass=False' silences this",
                 NotLowPassWarning,

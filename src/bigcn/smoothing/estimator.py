@@ -27,7 +27,8 @@ class BiSmoother(BaseEstimator):
         lambda2 (float, optional): The strength along the feature graph. (default: :obj:`1.0`)
         feature_graph (str, array_like or FeatureGraph, optional): :obj:`"spectral"`, :obj:`"correlation"`,
             :obj:`"uniform"`, :obj:`"none"`, or a symmetric :math:`d \times d` matrix. (default: :obj:`"spectral"`)
-        rank (int, optional): The rank of a spectral feature graph. (default: :obj:`16`)
+        rank (int, optional): The rank of a spectral feature graph. (default: see
+            :class:`~bigcn.feature_graphs.SpectralGraph`)
         method (str, optional): :obj:`"exact"` or :obj:`"admm"`. (default: :obj:`"exact"`)
         missing (str, optional): :obj:`"error"` refuses NaN, :obj:`"fill"` fills it. (default: :obj:`"error"`)
         center (bool, optional): If set to :obj:`True`, smooths deviations from the column means, so that the level of
@@ -51,7 +52,7 @@ class BiSmoother(BaseEstimator):
         lambda1: float = 1.0,
         lambda2: float = 1.0,
         feature_graph: Any = "spectral",
-        rank: int = 16,
+        rank: int | None = None,
         method: Literal["exact", "admm"] = "exact",
         missing: Literal["error", "fill"] = "error",
         center: bool = True,

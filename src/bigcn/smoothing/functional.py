@@ -29,7 +29,7 @@ def smooth(
     p: float = 1.0,
     iterations: int | None = None,
     missing: Literal["error", "fill"] = "error",
-    rank: int = 16,
+    rank: int | None = None,
     tolerance: float | None = None,
 ) -> Tensor:
     r"""Smooths features along the node graph and along a feature graph, without labels and without learning.
@@ -56,7 +56,8 @@ def smooth(
         iterations (int, optional): The rounds of ADMM; by default it runs until it converges. (default: :obj:`None`)
         missing (str, optional): :obj:`"error"` refuses NaN, :obj:`"fill"` takes it for a missing value and fills it.
             (default: :obj:`"error"`)
-        rank (int, optional): The rank of a spectral feature graph. (default: :obj:`16`)
+        rank (int, optional): The rank of a spectral feature graph. (default: see
+            :class:`~bigcn.feature_graphs.SpectralGraph`)
         tolerance (float, optional): The relative error allowed. (default: :obj:`1e-6`, or :obj:`1e-10` in double
             precision)
 
@@ -105,7 +106,7 @@ def smooth(
 
 
 def resolve_feature_graph(
-    spec: Tensor | FeatureGraph | str | None, x: Tensor, hop: Hop | None, rank: int
+    spec: Tensor | FeatureGraph | str | None, x: Tensor, hop: Hop | None, rank: int | None
 ) -> FeatureGraph:
     """Returns the feature graph to smooth along, computed from the features if it is named."""
     d = x.size(1)
@@ -119,7 +120,7 @@ def resolve_feature_graph(
         if spec == "uniform":
             return UniformGraph(d)
         if spec == "spectral":
-            graph = SpectralGraph(d, rank=min(rank, d))
+            graph = SpectralGraph(d, rank=rank)
             graph.vectors, graph.weights = graph.operand(x, hop)
             return graph
         raise ValueError(f"'feature_adjacency' must be one of {', '.join(SMOOTHING_GRAPHS)} (got {spec!r})")

@@ -1,0 +1,69 @@
+"""Timing side by side: what a shared machine does to one contender it does to all."""
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import torch
+
+
+class Ratio(NamedTuple):
+    """How much faster a contender is than another: above one if it is.
+
+    Args:
+        ratio (float): The median time of the other over the median time of the contender.
+        low, high (float): The quartiles of the ratios of single rounds.
+    """
+
+    ratio: float
+    low: float
+    high: float
+
+
+def interleaved(
+    contenders: Mapping[str, Callable[[], object]], rounds: int, device: str = "cpu"
+) -> dict[str, list[float]]:
+    """Times contenders in turns and returns the seconds of every round.
+
+    Args:
+        contenders (dict): What to call, by name.
+        rounds (int): How often each is called, after two calls that do not count.
+        device (str, optional): The device to wait for. (default: :obj:`"cpu"`)
+    """
+    wait = torch.cuda.synchronize if device == "cuda" else lambda: None
+    times: dict[str, list[float]] = {name: [] for name in contenders}
+    for turn in range(rounds + 2):
+        for name, call in contenders.items():
+            wait()
+            start = time.perf_counter()
+            call()
+            wait()
+            if turn >= 2:
+                times[name].append(time.perf_counter() - start)
+    return times
+
+
+def compare_times(times: Mapping[str, list[float]], contender: str, against: str) -> Ratio:
+    """Returns how much faster one contender was than another.
+
+    Args:
+        times (dict): What :func:`interleaved` returned.
+        contender, against (str): Their names.
+    """
+    paired = sorted(b / a for a, b in zip(times[contender], times[against], strict=True))
+    quarter = len(paired) // 4
+    ratio = statistics.median(times[against]) / statistics.median(times[contender])
+    return Ratio(ratio, paired[quarter], paired[-1 - quarter])
+
+
+def row(bench: str, graph: str, contender: str, against: str, ratio: Ratio) -> dict[str, Any]:
+    """Returns a result with the columns that scripts rely on."""
+    return {
+        "bench": bench,
+        "graph": graph,
+        "contender": contender,
+        "against": against,
+        "ratio": ratio.ratio,
+        "spread": [ratio.low, ratio.high],
+    }

@@ -1,0 +1,90 @@
+"""`bigcn bench`: speed, as ratios against peers in one run."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+from rich.table import Table
+
+from bigcn.bench import against_direct, against_peer, growth
+from bigcn.cli.common import errors, names, output, print_json, resolve_device
+from bigcn.datasets import DatasetUnavailable, load_dataset
+from bigcn.experiments.records import current_versions, describe_host, utc_now
+
+GRAPHS = "cora,citeseer,pubmed,dblp,computers,photo"
+BENCHES = ("direct", "peers", "growth")
+
+
+def bench(
+    benches: Annotated[str, typer.Argument(help="Which: " + ", ".join(BENCHES) + ".")] = ",".join(BENCHES),
+    graphs: Annotated[str, typer.Option(help="Graphs, separated by commas.")] = GRAPHS,
+    quick: Annotated[bool, typer.Option(help="Digits and Cora, fewer rounds, smaller graphs.")] = False,
+    rounds: Annotated[int, typer.Option(help="How often each contender is timed.", min=2)] = 9,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "cpu",
+    out: Annotated[Path | None, typer.Option("--output", "-o", help="Also store the results as JSON here.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")] = False,
+) -> None:
+    """Times training steps side by side and prints how many times faster one is than the other.
+
+    Example:  bigcn bench direct,peers --graphs cora --rounds 15
+
+    Contenders take turns, ratios are of medians, and the spread is that of the quartiles over rounds.
+    """
+    chosen = names(benches, "BENCHES")
+    unknown = set(chosen) - set(BENCHES)
+    if unknown:
+        raise ValueError(f"unknown bench {', '.join(sorted(unknown))}; there are {', '.join(BENCHES)}")
+    where = resolve_device(device)
+    rows: list[dict[str, Any]] = []
+    for name in names("digits,cora" if quick else graphs, "--graphs") if {"direct", "peers"} & set(chosen) else ():
+        try:
+            data = load_dataset(name).to(where)
+        except DatasetUnavailable as missing:
+            if not quick:
+                raise
+            errors.print(f"left out: {missing}", markup=False)
+            continue
+        if "direct" in chosen:
+            rows += _told(list(against_direct(name, data, 3 if quick else rounds, where)), as_json)
+        if "peers" in chosen:
+            rows += _told(list(against_peer(name, data, 5 if quick else rounds, where)), as_json)
+    if "growth" in chosen:
+        sizes = (10_000, 30_000, 100_000) if quick else (10_000, 30_000, 100_000, 300_000, 1_000_000)
+        rows += _told(list(growth(sizes, 3 if quick else 5)), as_json)
+    document = {
+        "measured": utc_now(),
+        "host": describe_host(),
+        "threads": torch.get_num_threads(),
+        "versions": current_versions(),
+        "rows": rows,
+    }
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(json.dumps(document, indent=2) + "\n")
+    if as_json:
+        print_json(document)
+        return
+    output.print(_table(rows))
+    host = ", ".join(describe_host().values())
+    output.print(f"On {host}, {torch.get_num_threads()} threads, torch {torch.__version__}.", markup=False)
+
+
+def _told(rows: list[dict[str, Any]], quietly: bool) -> list[dict[str, Any]]:
+    for row in rows if not quietly else ():
+        errors.print(f"{row['graph']}: {row['contender']} against {row['against']}: {row['ratio']:.2f}", markup=False)
+    return rows
+
+
+def _table(rows: list[dict[str, Any]]) -> Table:
+    table = Table(box=None, header_style="bold", title="time of the other over time of the contender", title_style="")
+    for column in ("bench", "graph", "contender", "against"):
+        table.add_column(column)
+    table.add_column("ratio", justify="right")
+    table.add_column("quartiles", justify="right")
+    for row in rows:
+        low, high = row["spread"]
+        cells = (row["bench"], row["graph"], row["contender"], row["against"])
+        table.add_row(*cells, f"{row['ratio']:.2f}", f"{low:.2f} – {high:.2f}")
+    return table

@@ -1,0 +1,47 @@
+"""Which way to compute a layer: decided by counting, not by trying."""
+
+import torch
+from torch import Tensor
+
+from bigcn.feature_graphs import FeatureGraph
+from bigcn.nn.two_way_filter import TwoWayFilter
+from bigcn.sparse import SparseMatrix, is_sparse, sparse_from_tensor
+
+#: On a CPU, dense features of which a smaller share than this is not zero are multiplied as a sparse matrix: about the
+#: break-even of forward and backward products with a narrow block.
+SPARSE_BELOW = 0.2
+#: Narrower features are not worth counting.
+WIDE_FEATURES = 128
+#: What an entry of a sparse or elementwise operation costs, in multiplications of a dense product: the first wait for
+#: memory, the second do not.
+SPARSE_COST = 8
+
+
+def weights_first(graph: FeatureGraph, filter: TwoWayFilter, x: Tensor, edges: int, out_channels: int) -> bool:
+    """Tells whether it is cheaper to filter the weights than the features.
+
+    Args:
+        graph (FeatureGraph): The feature graph.
+        filter (TwoWayFilter): The filter.
+        x (torch.Tensor): The features, dense.
+        edges (int): The number of edges of the node graph.
+        out_channels (int): The width of the weights.
+    """
+    d, h = x.size(-1), out_channels
+    rows = x.numel() // d
+    edges = edges * (rows // max(x.size(-2), 1))
+    blocks = graph.num_blocks(filter.iterations)
+    # Per column of what is filtered: products with the feature graph, hops on the node graph and their mixing.
+    feature_side = graph.product_cost() * (1 if blocks <= 2 else filter.num_feature_hops)
+    node_side = SPARSE_COST * filter.num_hops * (edges + blocks * rows)
+    weights = (feature_side + node_side + rows * d * blocks) * h
+    features = feature_side * rows + node_side * d + rows * d * h
+    return bool(weights <= features)
+
+
+def sparse_or_none(x: Tensor) -> SparseMatrix | None:
+    """Returns features as a sparse matrix if that is how they are given, or if few of them are not zero."""
+    if is_sparse(x):
+        return sparse_from_tensor(x)
+    few = int(torch.count_nonzero(x)) < SPARSE_BELOW * x.numel()
+    return sparse_from_tensor(x.to_sparse_csr()) if few else None

@@ -1,0 +1,110 @@
+"""The work of a training step, counted instead of timed: a slow path cannot return unnoticed."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from bigcn import BiGCN
+
+N, D, H, C = 701, 613, 7, 3  # primes, so that sizes tell what a tensor is
+
+
+class NewTensors(TorchDispatchMode):
+    """Counts the tensors of some sizes that operators allocate; views and results written in place are not new."""
+
+    def __init__(self, **sizes):
+        super().__init__()
+        self.sizes, self.found = sizes, dict.fromkeys(sizes, 0)
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        given = {
+            tensor.untyped_storage().data_ptr()
+            for tensor in torch.utils._pytree.tree_leaves((args, kwargs))
+            if isinstance(tensor, torch.Tensor) and tensor.layout == torch.strided
+        }
+        for tensor in torch.utils._pytree.tree_leaves(out):
+            if isinstance(tensor, torch.Tensor) and tensor.layout == torch.strided:
+                for name, size in self.sizes.items():
+                    if 0.5 * size < tensor.numel() and tensor.untyped_storage().data_ptr() not in given:
+                        self.found[name] += 1
+        return out
+
+
+def graph():
+    source = torch.arange(N)
+    return torch.cat([torch.stack([source, source.roll(1)]), torch.stack([source.roll(1), source])], dim=1)
+
+
+def step(model, x, edge_index, optimizer):
+    optimizer.zero_grad()
+    loss = F.cross_entropy(model(x, edge_index), torch.arange(N) % C)
+    (loss + model.penalty()).backward()
+    optimizer.step()
+
+
+@pytest.mark.parametrize("density", [1.0, 0.02])
+def test_learnable_step_makes_two_squares_and_nothing_as_large_as_the_features(density):
+    generator = torch.Generator().manual_seed(0)
+    x = torch.rand(N, D, generator=generator) * (torch.rand(N, D, generator=generator) < density)
+    settings = BiGCN.published("cora") | {"hidden_channels": H}
+    model, edge_index = BiGCN(D, out_channels=C, cached=True, **settings), graph()
+    optimizer = torch.optim.Adam(model.parameters(), fused=True)
+    step(model, x, edge_index, optimizer)
+    with NewTensors(square=D * D) as counted:
+        step(model, x, edge_index, optimizer)
+    # The triangle of the forward pass and the gradient of the backward pass. As N > D, this counts features too.
+    assert counted.found["square"] == 2
+
+
+@pytest.mark.parametrize("name", ["correlation", "spectral", "uniform", "identity", "none"])
+@pytest.mark.parametrize("form", ["taylor", "exact"])
+def test_other_graphs_make_neither(name, form):
+    x, edge_index = torch.rand(N, D, generator=torch.Generator().manual_seed(0)), graph()
+    model = BiGCN(
+        D, H, 2, C, feature_graph=name, node_filter=form, feature_filter=form, cached=True, check_low_pass=False
+    )
+    optimizer = torch.optim.Adam(model.parameters(), fused=True)
+    step(model, x, edge_index, optimizer)
+    with NewTensors(large=min(N * D, D * D)) as counted:
+        step(model, x, edge_index, optimizer)
+    assert counted.found["large"] == 0
+
+
+def test_strips_and_squares_agree(monkeypatch):
+    """The path in strips of a CPU against the plain one, values, penalty and gradients."""
+    torch.manual_seed(0)
+    model = BiGCN(D, out_channels=C, **(BiGCN.published("cora") | {"dropout": 0.0})).double()
+    x, edge_index = torch.rand(N, D, dtype=torch.float64), graph()
+
+    def run():
+        model.zero_grad()
+        loss = F.cross_entropy(model(x, edge_index), torch.arange(N) % C) + model.penalty()
+        loss.backward()
+        return [loss.detach(), *(parameter.grad.clone() for parameter in model.parameters())]
+
+    in_strips = run()
+    monkeypatch.setattr("bigcn.feature_graphs.learnable_ops.STRIP", 10 * D)
+    for found, expected in zip(in_strips, run(), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
+    model.float()
+    x = x.float()
+    plain = run()
+    monkeypatch.undo()
+    for found, expected in zip(run(), plain, strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_sparse_features_are_found_once_and_change_nothing():
+    generator = torch.Generator().manual_seed(0)
+    x = torch.rand(N, D, generator=generator) * (torch.rand(N, D, generator=generator) < 0.02)
+    model, edge_index = BiGCN(D, H, 2, C, cached=True).eval(), graph()
+    found = model(x, edge_index)
+    assert len(model.convs[0]._features) == 1
+    assert len(model.convs[1]._features) == 0
+    model.convs[0].cached = False
+    torch.testing.assert_close(found, model(x, edge_index))
+    dense = torch.rand(N, D, generator=generator)
+    model.convs[0].cached = True
+    torch.testing.assert_close(model(dense, edge_index), model(dense.to_sparse_csr(), edge_index))
