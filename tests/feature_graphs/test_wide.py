@@ -103,3 +103,15 @@ def test_all_neighbours_make_the_dense_graph(sparse, self_loops):
     assert kept.sum() < (dense.adjacency() > 0).sum()
     with pytest.raises(ValueError, match="'neighbours'"):
         CorrelationGraph(5, neighbours=0)
+
+
+def test_a_large_graph_with_few_links_is_kept_sparse():
+    generator = torch.Generator().manual_seed(3)
+    x = (torch.rand(60, 600, generator=generator, dtype=torch.float64) < 0.01).double()
+    graph = CorrelationGraph.from_features(x)
+    assert len(graph.operand()) == 3
+    cosine = torch.nn.functional.normalize(x, dim=0)
+    share = (cosine.t() @ cosine).fill_diagonal_(1).softmax(dim=1)
+    linked = ((share > 1 / 600) | (share > 1 / 600).t()).double().fill_diagonal_(1)
+    scale = linked.sum(dim=1).rsqrt()
+    torch.testing.assert_close(graph.adjacency(), scale.unsqueeze(1) * linked * scale)

@@ -85,14 +85,24 @@ class CorrelationGraph(FeatureGraph):
 
 @torch.no_grad()
 def correlation_adjacency(x: Tensor, self_loops: bool = True) -> Operand:
-    """Returns the normalised adjacency of :class:`CorrelationGraph` for the given features, dense."""
+    """Returns the normalised adjacency of :class:`CorrelationGraph` for the given features."""
     similarity = cosine_similarity(x)
     share = similarity.softmax(dim=1)
     linked = share > 1 / share.size(1)
     linked = linked | linked.t()
     eye = torch.eye(share.size(1), dtype=torch.bool, device=share.device)
     linked = linked | eye if self_loops else linked & ~eye
+    if _worth_compressing(linked):
+        row, col = linked.nonzero(as_tuple=True)
+        return normalize_sparse(row, col, torch.ones(len(row), dtype=similarity.dtype), linked.size(0))
     return normalize_dense(linked.to(similarity.dtype))
+
+
+def _worth_compressing(linked: Tensor) -> bool:
+    """On a CPU, products with a large matrix of few links are faster sparse; a GPU would have to wait to know."""
+    if linked.device.type != "cpu" or linked.size(0) < 512 or torch.compiler.is_compiling():
+        return False
+    return int(linked.sum()) < 0.1 * linked.numel()
 
 
 @torch.no_grad()
