@@ -108,3 +108,27 @@ def test_sparse_features_are_found_once_and_change_nothing():
     dense = torch.rand(N, D, generator=generator)
     model.convs[0].cached = True
     torch.testing.assert_close(model(dense, edge_index), model(dense.to_sparse_csr(), edge_index))
+
+
+def test_a_population_with_penalties_is_its_members():
+    """Mapped over stacked parameters, the penalty too, and the same as each network alone."""
+    settings = BiGCN.published("cora") | {"dropout": 0.0, "cached": True}
+    models = [BiGCN(11, out_channels=C, **settings).double() for _ in range(3)]
+    x, edge_index = torch.rand(N, 11, dtype=torch.float64), graph()
+
+    class Loss(torch.nn.Module):
+        def __init__(self, model):
+            super().__init__()
+            self.model = model
+
+        def forward(self):
+            return F.cross_entropy(self.model(x, edge_index), torch.arange(N) % C) + self.model.penalty()
+
+    parameters, buffers = torch.func.stack_module_state([Loss(model) for model in models])
+    base = Loss(models[0])
+    torch.func.vmap(lambda p, b: torch.func.functional_call(base, (p, b), ()))(parameters, buffers).sum().backward()
+    for member, model in enumerate(models):
+        model.zero_grad()
+        Loss(model)().backward()
+        for key, parameter in Loss(model).named_parameters():
+            torch.testing.assert_close(parameters[key].grad[member], parameter.grad, rtol=1e-9, atol=1e-12)

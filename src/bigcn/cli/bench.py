@@ -12,6 +12,7 @@ from bigcn.bench import against_direct, against_peer, growth
 from bigcn.cli.common import errors, names, output, print_json, resolve_device
 from bigcn.datasets import DatasetUnavailable, load_dataset
 from bigcn.experiments.records import current_versions, describe_host, utc_now
+from bigcn.files import write_text
 
 GRAPHS = "cora,citeseer,pubmed,dblp,computers,photo"
 BENCHES = ("direct", "peers", "growth")
@@ -61,8 +62,7 @@ def bench(
         "rows": rows,
     }
     if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(json.dumps(document, indent=2) + "\n")
+        write_text(out, json.dumps(document, indent=2) + "\n")
     if as_json:
         print_json(document)
         return

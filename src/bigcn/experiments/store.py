@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from bigcn.experiments import records
 from bigcn.experiments.records import RunResult, RunSpec, summarise
+from bigcn.files import write_text
 
 __all__ = ["RunResult", "RunSpec", "RunStore", "StoreError", "summarise"]
 
@@ -155,19 +156,10 @@ def _records(path: Path) -> Iterator[tuple[Any, ...]]:
 def _write(target: PathLike, text: str) -> None:
     """Writes a text file that appears whole or not at all, and never in place of a store."""
     path = _ordinary(target)
-    draft = path.with_name(f".{uuid.uuid4().hex}.tmp")
     with _one_sentence(path):
         if path.exists() and path.read_bytes().startswith(b"SQLite format 3\0"):
             raise StoreError(f"{path} is a database, which an export does not overwrite.")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with draft.open("x", encoding="utf-8", newline="") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(draft, path)
-        finally:
-            draft.unlink(missing_ok=True)
+        write_text(path, text)
 
 
 class RunStore:

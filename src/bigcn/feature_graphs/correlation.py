@@ -102,7 +102,7 @@ def _worth_compressing(linked: Tensor) -> bool:
     """On a CPU, products with a large matrix of few links are faster sparse; a GPU would have to wait to know."""
     if linked.device.type != "cpu" or linked.size(0) < 512 or torch.compiler.is_compiling():
         return False
-    return int(linked.sum()) < 0.1 * linked.numel()
+    return int(linked.sum()) < 0.2 * linked.numel()
 
 
 @torch.no_grad()

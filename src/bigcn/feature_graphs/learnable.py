@@ -167,12 +167,15 @@ class _Sums:
         self._kept: tuple[Tensor, int, Tensor, Tensor] | None = None
 
     def keep(self, logits: Tensor, powers: Tensor, total: Tensor, trace: Tensor) -> None:
-        inside = torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(total)
-        if inside or not total.requires_grad:
-            self._kept = None
+        self._kept = None
+        if torch.compiler.is_compiling():
+            return
+        mapped = torch._C._functorch.is_functorch_wrapped_tensor(total)
+        if not (mapped or total.requires_grad):
             return
         self._kept = (logits, logits._version, total, trace)
-        powers.register_hook(self._forget)  # a backward pass frees the graph that the sums belong to
+        if not mapped:  # inside of vmap the penalty follows at once, or the logits will be others
+            powers.register_hook(self._forget)  # a backward pass frees the graph that the sums belong to
 
     def take(self, logits: Tensor) -> tuple[Tensor, Tensor] | None:
         """Returns the sums once, and only while they are those of these very logits and gradients are wanted."""

@@ -7,9 +7,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from bigcn import __version__
 from bigcn.experiments.comparison import ComparisonResult
+from bigcn.files import PathLike, write_text
 from bigcn.report import sections
 from bigcn.report.charts import chart_of, close_up
-from bigcn.report.files import PathLike, write_text
 from bigcn.report.grid import grid_of
 from bigcn.report.words import label, metric_title, printable, question
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from bigcn.experiments.comparison import ComparisonResult
-from bigcn.report.files import PathLike, write_bytes
+from bigcn.files import PathLike, write_bytes
 from bigcn.report.grid import Grid, grid_of
 from bigcn.report.responses import responses
 from bigcn.report.styles import BLUE, VERMILLION, style_of

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from bigcn.experiments.comparison import ComparisonResult
 from bigcn.experiments.records import SUMMARY_COLUMNS
-from bigcn.report.files import PathLike, write_text
+from bigcn.files import PathLike, write_text
 from bigcn.report.grid import BEST, TIE, Grid, grid_of
 from bigcn.report.words import label, plural
 

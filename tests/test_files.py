@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from bigcn.report.files import write_bytes, write_text
+from bigcn.files import write_bytes, write_text
 
 
 def test_file_and_folder_are_created(tmp_path: Path) -> None:
