@@ -165,10 +165,12 @@ class _Sums:
 
     def __init__(self) -> None:
         self._kept: tuple[Tensor, int, Tensor, Tensor] | None = None
+        self._asked = False
 
     def keep(self, logits: Tensor, powers: Tensor, total: Tensor, trace: Tensor) -> None:
         self._kept = None
-        if torch.compiler.is_compiling():
+        # A graph whose penalty nobody asks for keeps nothing alive.
+        if torch.compiler.is_compiling() or not self._asked:
             return
         mapped = torch._C._functorch.is_functorch_wrapped_tensor(total)
         if not (mapped or total.requires_grad):
@@ -179,8 +181,11 @@ class _Sums:
 
     def take(self, logits: Tensor) -> tuple[Tensor, Tensor] | None:
         """Returns the sums once, and only while they are those of these very logits and gradients are wanted."""
+        if torch.compiler.is_compiling():
+            return None
+        self._asked = True
         kept, self._kept = self._kept, None
-        if kept is None or torch.compiler.is_compiling() or not torch.is_grad_enabled():
+        if kept is None or not torch.is_grad_enabled():
             return None
         known, version, *sums = kept
         same = known is logits and version == logits._version and sums[0].dtype == logits.dtype
@@ -194,4 +199,4 @@ class _Sums:
         return _Sums()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_kept": None}
+        return {"_kept": None, "_asked": False}
