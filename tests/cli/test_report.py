@@ -26,6 +26,10 @@ def test_makes_a_page_of_each_comparison(stored):
 def test_chooses(stored):
     rows = json.loads(stored("report", "digits", "--case", "clean", "--json").out)["rows"]
     assert [(row["case"], row["seeds"]) for row in rows] == [("clean", 2)]
+    for words, part in ((("nosuch",), "nosuch"), (("--task", "foo"), "--task"), (("--case", "foo"), "--case")):
+        refused = stored("report", *words)
+        assert refused.code == 2
+        assert part in refused.err
     missing = stored("report", "cora")
     assert missing.code == 2
     assert "no stored run" in missing.err

@@ -115,3 +115,11 @@ def test_a_large_graph_with_few_links_is_kept_sparse():
     linked = ((share > 1 / 600) | (share > 1 / 600).t()).double().fill_diagonal_(1)
     scale = linked.sum(dim=1).rsqrt()
     torch.testing.assert_close(graph.adjacency(), scale.unsqueeze(1) * linked * scale)
+
+
+def test_features_that_are_all_alike_are_not_linked_by_rounding():
+    for seed in range(30):
+        x = -torch.rand(1, 7, generator=torch.Generator().manual_seed(seed)) - 0.1
+        for neighbours in (None, 7):
+            graph = CorrelationGraph.from_features(x, neighbours=neighbours)
+            torch.testing.assert_close(graph.adjacency(), torch.eye(7))

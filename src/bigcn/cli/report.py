@@ -8,7 +8,8 @@ import typer
 
 from bigcn.cli.common import output, print_json
 from bigcn.cli.compare import command_line, plain_rows, write_outputs
-from bigcn.experiments.comparison import ComparisonResult
+from bigcn.datasets import get_spec
+from bigcn.experiments.comparison import METRICS, PHRASES, ComparisonResult
 from bigcn.experiments.store import RunStore
 from bigcn.experiments.stored import stored_comparisons
 from bigcn.report import comparison_table
@@ -32,6 +33,11 @@ def report(
 
     Example:  bigcn report cora --case noise-level --export runs.csv
     """
+    if graph is not None:
+        get_spec(graph)
+    for option, value, known in (("--task", task, tuple(METRICS)), ("--case", case, tuple(PHRASES))):
+        if value is not None and value not in known:
+            raise ValueError(f"'{option}' must be one of {', '.join(known)} (got {value!r})")
     if not store.exists():
         raise ValueError(f"there is no store at {store}: 'bigcn compare' makes one, '--store' names another")
     with RunStore(store) as runs:

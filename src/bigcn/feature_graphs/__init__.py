@@ -33,7 +33,10 @@ def make_feature_graph(spec: "str | FeatureGraph | Tensor", num_features: int, *
     if isinstance(spec, str):
         if spec not in FEATURE_GRAPHS:
             raise ValueError(f"'feature_graph' must be one of {', '.join(FEATURE_GRAPHS)} (got {spec!r})")
-        return FEATURE_GRAPHS[spec](num_features, **kwargs)
+        try:
+            return FEATURE_GRAPHS[spec](num_features, **kwargs)
+        except TypeError as error:
+            raise ValueError(f"'feature_graph_kwargs' do not fit the feature graph {spec!r}: {error}") from None
     if kwargs:
         raise ValueError("'feature_graph_kwargs' go with the name of a feature graph, not with a finished one")
     if isinstance(spec, Tensor):

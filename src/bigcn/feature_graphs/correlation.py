@@ -7,6 +7,8 @@ from bigcn.feature_graphs.base import FeatureGraph, Operand
 from bigcn.feature_graphs.stored import normalize_dense, normalize_sparse, stored_diagonal, stored_product
 from bigcn.sparse import SparseMatrix, is_sparse, sparse_from_tensor
 
+#: By how much an entry must exceed the mean: features that are all alike tie with it, and rounding must not decide.
+CLEARLY = 1 + 1e-6
 #: Beyond this many features the graph is sparse: each feature keeps its strongest neighbours.
 WIDE = 4096
 
@@ -88,7 +90,7 @@ def correlation_adjacency(x: Tensor, self_loops: bool = True) -> Operand:
     """Returns the normalised adjacency of :class:`CorrelationGraph` for the given features."""
     similarity = cosine_similarity(x)
     share = similarity.softmax(dim=1)
-    linked = share > 1 / share.size(1)
+    linked = share > CLEARLY / share.size(1)
     linked = linked | linked.t()
     eye = torch.eye(share.size(1), dtype=torch.bool, device=share.device)
     linked = linked | eye if self_loops else linked & ~eye
@@ -130,7 +132,7 @@ def nearest_correlations(x: Tensor, self_loops: bool, neighbours: int, chunk: in
         mean = similarity.exp().mean(dim=1, keepdim=True)
         similarity[itself] = -torch.inf  # the feature itself is the nearest and does not count
         value, nearest = similarity.topk(min(neighbours, num_features), dim=1)
-        kept = value.exp() > mean
+        kept = value.exp() > CLEARLY * mean
         rows.append(columns.unsqueeze(1).expand_as(nearest)[kept])
         cols.append(nearest[kept])
     row, col = torch.cat(rows), torch.cat(cols)

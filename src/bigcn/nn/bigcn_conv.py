@@ -106,6 +106,10 @@ class BiGCNConv(MessagePassing):
         super().__init__(**kwargs)
         if kwargs["aggr"] not in ("add", "sum") or self.flow != "source_to_target":
             raise ValueError("'aggr' and 'flow' are part of the filter: only 'add' and 'source_to_target' make sense")
+        for name, value in (("in_channels", in_channels), ("out_channels", out_channels)):
+            lazy = name == "in_channels" and value == -1
+            if not isinstance(value, int) or not (value >= 1 or lazy):
+                raise ValueError(f"'{name}' must be a positive number (got {value!r})")
         if init not in ("glorot", "released"):
             raise ValueError(f"'init' must be 'glorot' or 'released' (got {init!r})")
 

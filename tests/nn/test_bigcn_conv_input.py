@@ -41,3 +41,18 @@ def test_trains_after_inference_mode():
         conv(x, both)
     conv(x, both).sum().backward()
     assert conv.lin.weight.grad is not None
+
+
+@pytest.mark.parametrize(
+    ("call", "argument"),
+    [
+        (lambda: BiGCNConv(8, 0), "'out_channels'"),
+        (lambda: BiGCNConv(8, -1), "'out_channels'"),
+        (lambda: BiGCNConv(0, 3), "'in_channels'"),
+        (lambda: BiGCNConv((-1, -1), 3), "'in_channels'"),
+        (lambda: BiGCNConv(8, 3, feature_graph="spectral", feature_graph_kwargs={"rnk": 3}), "'feature_graph_kwargs'"),
+    ],
+)
+def test_what_cannot_be_a_layer_is_named(call, argument):
+    with pytest.raises(ValueError, match=argument):
+        call()
