@@ -7,7 +7,7 @@ from bigcn.datasets import load_dataset, make_split
 from bigcn.experiments.comparison import Comparison, ComparisonResult, run
 from bigcn.experiments.records import RunResult, utc_now
 from bigcn.nn.registry import get_model
-from bigcn.noise import NoiseLevel
+from bigcn.noise import CASES, NoiseLevel
 from bigcn.tasks import NodeClassification
 from bigcn.training import TrainConfig, seeded, train
 
@@ -105,3 +105,11 @@ def test_divergence_is_a_failed_run():
 def test_bad_comparisons_are_refused(change, part):
     with pytest.raises(ValueError, match=part):
         Comparison(**{"dataset": "digits", "models": ("gcn",), **change})
+
+
+def test_a_new_kind_of_noise_is_one_line_in_one_registry(monkeypatch):
+    monkeypatch.setitem(CASES, "louder", NoiseLevel)
+    comparison = Comparison(
+        dataset="digits", models=("mlp", "bigcn:published"), case="louder", values=(0.5,), seeds=(1,)
+    )
+    assert fake(comparison, {"mlp": [0.5], "bigcn:published": [0.6]}).verdict().startswith("On Digits with louder 0.5,")

@@ -9,9 +9,10 @@ import typer
 from bigcn.cli.common import output, print_json
 from bigcn.cli.compare import command_line, plain_rows, write_outputs
 from bigcn.datasets import get_spec
-from bigcn.experiments.comparison import METRICS, PHRASES, ComparisonResult
+from bigcn.experiments.comparison import METRICS, ComparisonResult
 from bigcn.experiments.store import RunStore
 from bigcn.experiments.stored import stored_comparisons
+from bigcn.noise import CASES
 from bigcn.report import comparison_table
 
 
@@ -35,7 +36,7 @@ def report(
     """
     if graph is not None:
         get_spec(graph)
-    for option, value, known in (("--task", task, tuple(METRICS)), ("--case", case, tuple(PHRASES))):
+    for option, value, known in (("--task", task, tuple(METRICS)), ("--case", case, ("clean", *CASES))):
         if value is not None and value not in known:
             raise ValueError(f"'{option}' must be one of {', '.join(known)} (got {value!r})")
     if not store.exists():

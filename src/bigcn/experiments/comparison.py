@@ -65,7 +65,7 @@ class Comparison:
         if self.task not in METRICS:
             raise ValueError(f"'task' must be 'node' or 'link' (got {self.task!r})")
         if self.case != "clean" and self.case not in CASES:
-            raise ValueError(f"'case' must be one of {', '.join(PHRASES)} (got {self.case!r})")
+            raise ValueError(f"'case' must be one of clean, {', '.join(CASES)} (got {self.case!r})")
         if self.task == "link" and self.case == "structure-mistakes":
             raise ValueError("'case' must not be 'structure-mistakes' for links: the mistakes would count as links")
         if (self.case == "clean") != (not self.values):
@@ -178,7 +178,7 @@ class ComparisonResult:
         value = min(values) if self.comparison.case == "feature-rate" else max(values)  # type: ignore[type-var]
         last = sorted((row for row in rows if row["value"] == value), key=lambda row: -row["mean"])
         best = last[0]
-        phrase = PHRASES[self.comparison.case].format(value)
+        phrase = PHRASES.get(self.comparison.case, f"with {self.comparison.case} {{}}").format(value)
         score = "accuracy" if self.comparison.task == "node" else "ROC-AUC"
         sentence = (
             f"On {get_spec(self.comparison.dataset).title} {phrase}, {get_model(best['model']).title} is best "
