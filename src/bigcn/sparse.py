@@ -110,10 +110,12 @@ def chebyshev_filter(hop: Hop, coefficients: Tensor, parts: list[Tensor]) -> Ten
         scales = coefficients.unsqueeze(-1) if coefficients.dim() == 2 else coefficients
         return chebyshev(*hop[:6], scales, parts[0].unsqueeze(0) if len(parts) == 1 else torch.stack(parts))
 
-    def term(j: int) -> Tensor:
-        total = coefficients[j, 0] * parts[0]
-        for m in range(1, len(parts)):
-            total = torch.addcmul(total, coefficients[j, m], parts[m])
-        return total
+    return chebyshev_sum(hop, lambda j: weighted_sum(coefficients[j], parts), coefficients.size(0) - 1)
 
-    return chebyshev_sum(hop, term, coefficients.size(0) - 1)
+
+def weighted_sum(weights: Tensor, parts: list[Tensor]) -> Tensor:
+    """Returns the sum of blocks, each times its weight."""
+    total = weights[0] * parts[0]
+    for m in range(1, len(parts)):
+        total = torch.addcmul(total, weights[m], parts[m])
+    return total

@@ -262,3 +262,13 @@ def test_selection_never_sees_what_it_hides():
     assert nothing.error == pytest.approx(float(expected))
     with pytest.raises(ValueError, match="'hidden'"):
         rank_smoothing(x, None, hidden=1.5)
+
+
+def test_a_graph_of_other_nodes_is_named_everywhere():
+    table = np.ones((2, 4))
+    with pytest.raises(ValueError, match="'edge_index' names node 9"):
+        BiSmoother().fit(table, graph=[[0, 9], [9, 0]])
+    with pytest.raises(ValueError, match="'edge_index' names node 9"):
+        rank_smoothing(torch.rand(2, 40), torch.tensor([[0, 9], [9, 0]]))
+    with pytest.raises(ValueError, match="'lambda2'"):
+        rank_smoothing(torch.rand(2, 40), None, lambda2=(-1.0,))

@@ -19,7 +19,7 @@ from bigcn.filters import (
     is_low_pass,
     resolvent_coefficients,
 )
-from bigcn.sparse import chebyshev_filter
+from bigcn.sparse import chebyshev_filter, weighted_sum
 
 #: Beyond this, single precision loses more than three digits in the sum over powers.
 MAX_CANCELLATION = 1e4
@@ -123,13 +123,13 @@ class TwoWayFilter(torch.nn.Module):
             hop (Callable): Multiplies by the normalised node adjacency.
         """
         if self.node_strength == 0:
-            return parts[0] if mixing is None else _weighted(mixing.sum(dim=0), parts)
+            return parts[0] if mixing is None else weighted_sum(mixing.sum(dim=0), parts)
         if self.node_chebyshev is not None:
             assert mixing is not None
             return chebyshev_filter(hop, self.node_chebyshev @ mixing, parts)
-        total = parts[-1] if mixing is None else _weighted(mixing[-1], parts)
+        total = parts[-1] if mixing is None else weighted_sum(mixing[-1], parts)
         for a in range(self.iterations - 1, -1, -1):
-            part = parts[a] if mixing is None else _weighted(mixing[a], parts)
+            part = parts[a] if mixing is None else weighted_sum(mixing[a], parts)
             total = part + torch.lerp(total, hop(total), self.node_scale)
         return total
 
@@ -167,10 +167,3 @@ class TwoWayFilter(torch.nn.Module):
             f"feature={self.feature_filter}({self.feature_strength:g}, {self.feature_operator}), "
             f"iterations={self.iterations}"
         )
-
-
-def _weighted(weights: Tensor, parts: list[Tensor]) -> Tensor:
-    total = weights[0] * parts[0]
-    for m in range(1, len(parts)):
-        total = torch.addcmul(total, weights[m], parts[m])
-    return total

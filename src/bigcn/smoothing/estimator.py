@@ -12,8 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bigcn.feature_graphs import FeatureGraph
-from bigcn.node_graphs import normalized_graph
-from bigcn.smoothing.functional import resolve_feature_graph, smooth
+from bigcn.smoothing.functional import checked_hop, resolve_feature_graph, smooth
 
 
 class BiSmoother(BaseEstimator):
@@ -77,9 +76,7 @@ class BiSmoother(BaseEstimator):
             spec = torch.as_tensor(np.asarray(spec.todense() if sp.issparse(spec) else spec), dtype=x.dtype)
         mean = torch.nanmean(x, dim=0).nan_to_num() if self.center else x.new_zeros(x.size(1))
         filled = torch.where(torch.isnan(x), mean, x)
-        hop = None
-        if edge_index is not None:
-            hop = normalized_graph(edge_index, edge_weight, x.size(0), x.dtype)
+        hop = checked_hop(edge_index, edge_weight, x)
         # The graph is read off the table as it is; only what is smoothed is centred.
         self.feature_graph_ = resolve_feature_graph(spec, filled, hop, self.rank)
         result = smooth(

@@ -76,23 +76,43 @@ def smooth(
     if tolerance is None:
         tolerance = 1e-10 if x.dtype == torch.float64 else 1e-6
 
-    node_hop: Hop = _stay
-    if edge_index is None:
-        lambda1 = 0.0
-    else:
-        check_graph(edge_index, edge_weight, x.size(0))
-        node_hop = normalized_graph(edge_index, edge_weight, x.size(0), x.dtype)
-
+    hop = checked_hop(edge_index, edge_weight, x)
     known = x
     if observed is not None:
         if method == "admm":
             raise ValueError("'method=\"admm\"' does not fill missing values: use 'method=\"exact\"'")
         known = torch.where(observed, x, torch.nanmean(x, dim=0).nan_to_num())
-    graph = resolve_feature_graph(feature_adjacency, known, node_hop, rank)
+    graph = resolve_feature_graph(feature_adjacency, known, hop, rank)
     if lambda2 is None:
         lambda2 = 1.0 if graph.filters else 0.0
     elif lambda2 > 0 and not graph.filters:
         raise ValueError("'lambda2' needs a feature graph: give 'feature_adjacency'")
+    return solve_along(x, observed, hop, graph, lambda1, lambda2, tolerance, method, p, iterations)
+
+
+def solve_along(
+    x: Tensor,
+    observed: Tensor | None,
+    hop: Hop | None,
+    graph: FeatureGraph,
+    lambda1: float,
+    lambda2: float,
+    tolerance: float,
+    method: Method = "exact",
+    p: float = 1.0,
+    iterations: int | None = None,
+) -> Tensor:
+    """Does what :func:`smooth` does, with graphs that are ready and arguments that were checked.
+
+    Args:
+        x (torch.Tensor): The features.
+        observed (torch.Tensor, optional): True where an entry is known, or :obj:`None` if all are.
+        hop (Hop, optional): The normalised node graph, or :obj:`None`.
+        graph (FeatureGraph): The feature graph.
+        lambda1, lambda2, tolerance, method, p, iterations: See :func:`smooth`.
+    """
+    node_hop: Hop = _stay if hop is None else hop
+    lambda1 = 0.0 if hop is None else lambda1
     operand = tuple(t.detach().to(x.dtype) if t.is_floating_point() else t for t in graph.operand())
 
     def feature_hop(block: Tensor) -> Tensor:
@@ -145,6 +165,14 @@ def check_features(x: Tensor, missing: str) -> Tensor | None:
     if missing == "error":
         raise ValueError("'x' has missing values (NaN): 'missing=\"fill\"' fills them")
     return ~gaps
+
+
+def checked_hop(edge_index: Adj | None, edge_weight: OptTensor, x: Tensor) -> Hop | None:
+    """Returns the normalised node graph of a table, or :obj:`None` if there is none; refuses what is not one."""
+    if edge_index is None:
+        return None
+    check_graph(edge_index, edge_weight, x.size(0))
+    return normalized_graph(edge_index, edge_weight, x.size(0), x.dtype)
 
 
 def check_graph(edge_index: Adj, edge_weight: OptTensor, num_nodes: int) -> None:

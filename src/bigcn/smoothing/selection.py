@@ -8,8 +8,8 @@ from torch import Tensor
 from torch_geometric.typing import Adj, OptTensor
 
 from bigcn.feature_graphs import FeatureGraph, NoGraph
-from bigcn.node_graphs import normalized_graph
-from bigcn.smoothing.functional import resolve_feature_graph, smooth
+from bigcn.filters import check_strength
+from bigcn.smoothing.functional import check_features, checked_hop, resolve_feature_graph, solve_along
 
 
 class SmoothingChoice(NamedTuple):
@@ -65,7 +65,12 @@ def rank_smoothing(
         raise ValueError("'x' has too few known entries to hide some of them")
     visible = torch.where(held_out, torch.nan, x)
     mean = torch.nanmean(visible, dim=0).nan_to_num()
-    hop = None if edge_index is None else normalized_graph(edge_index, edge_weight, x.size(0), x.dtype)
+    observed = check_features(visible, missing="fill")
+    for name, strengths in (("lambda1", lambda1), ("lambda2", lambda2)):
+        for strength in strengths:
+            check_strength(name, strength)
+    # The node graph is checked and normalised once, too.
+    hop = checked_hop(edge_index, edge_weight, x)
     filled_in = torch.where(torch.isnan(visible), mean, visible)
     # Each graph is computed once and serves all strengths.
     candidates = [
@@ -78,16 +83,7 @@ def rank_smoothing(
     for first in lambda1:
         for second in lambda2:
             for spec, rank, graph in candidates if second > 0 else without:
-                filled = smooth(
-                    visible - mean,
-                    edge_index,
-                    graph,
-                    first,
-                    second,
-                    edge_weight=edge_weight,
-                    missing="fill",
-                    tolerance=1e-3,
-                )
+                filled = solve_along(visible - mean, observed, hop, graph, first, second, tolerance=1e-3)
                 error = (filled + mean - x)[held_out].square().mean()
                 choices.append(SmoothingChoice(first, second, spec, rank, float(error)))
     return sorted(choices, key=lambda choice: choice.error)
