@@ -19,7 +19,7 @@ $(STAMP): pyproject.toml constraints.txt
 		{ echo "bigcn needs Python 3.11 or newer; name one with: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(RUN)/python -m pip install --quiet --constraint constraints.txt torch
-	$(RUN)/python -m pip install --quiet --constraint constraints.txt --editable '.[cli,dev]'
+	$(RUN)/python -m pip install --quiet --constraint constraints.txt --editable '.[cli,ray,dev]'
 	@touch $(STAMP)
 
 demo: $(STAMP)
