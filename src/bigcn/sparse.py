@@ -108,7 +108,7 @@ def chebyshev_filter(hop: Hop, coefficients: Tensor, parts: list[Tensor]) -> Ten
     learns = coefficients.requires_grad or (isinstance(hop, SparseMatrix) and hop.value.requires_grad)
     if isinstance(hop, SparseMatrix) and parts[0].dim() == 2 and not learns:
         scales = coefficients.unsqueeze(-1) if coefficients.dim() == 2 else coefficients
-        return chebyshev(*hop[:6], scales, parts[0].unsqueeze(0) if len(parts) == 1 else torch.stack(parts))
+        return chebyshev(*hop[:6], scales.unsqueeze(2), parts[0].unsqueeze(0) if len(parts) == 1 else torch.stack(parts))
 
     return chebyshev_sum(hop, lambda j: weighted_sum(coefficients[j], parts), coefficients.size(0) - 1)
 

@@ -6,11 +6,12 @@ tensors. The operators here work on the plain arrays, keep the transpose, and do
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
 
 # PyTorch calls its CSR layout a prototype once per process; users of this library did not choose the layout.
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
@@ -56,9 +57,12 @@ spmm.register_autograd(_backward, setup_context=_setup_context)
 
 
 @spmm.register_vmap
-def _(info: object, in_dims: tuple[int | None, ...], *args: Tensor) -> tuple[Tensor, int]:
+def _(info: Any, in_dims: tuple[int | None, ...], *args: Tensor) -> tuple[Tensor, int]:
     *arrays, block = args
-    _refuse_mapped_matrices(in_dims[:6])
+    if any(dim is not None for dim in in_dims[:6]):
+        block = _mapped(block, in_dims[6], info.batch_size, 0)
+        out = spmm(*diagonal_blocks(arrays, in_dims[:6], info.batch_size), block.reshape(-1, block.size(2)))
+        return out.view(info.batch_size, -1, block.size(2)), 0
     assert in_dims[6] is not None
     block = block.movedim(in_dims[6], 1)
     rows, members, width = block.shape
@@ -85,15 +89,19 @@ def chebyshev(
 
     Args:
         crow, col, value, crow_t, col_t, value_t (torch.Tensor): The matrix, see :class:`SparseMatrix`.
-        coefficients (torch.Tensor): Shape :obj:`[degree + 1, num_parts, h]`, or one for :obj:`h`.
+        coefficients (torch.Tensor): Shape :obj:`[degree + 1, num_parts, groups, h]`, for as many groups of rows of
+            equal size, or one for :obj:`h`.
         parts (torch.Tensor): Shape :obj:`[num_parts, n, h]`.
     """
     dtype = _product_dtype(parts)
-    blocks, scales = parts.to(dtype).contiguous(), coefficients.to(dtype).unsqueeze(2)
-    multiply = _multiplier(crow, col, value, blocks[0])
+    rows, width = parts.shape[1:]
+    scales = coefficients.to(dtype).unsqueeze(3)
+    blocks = parts.to(dtype).contiguous().view(len(parts), scales.size(2), -1, width)
+    multiply = _multiplier(crow, col, value, blocks[0].view(rows, width))
 
     def term(j: int) -> Tensor:
-        return blocks[0] * scales[j, 0] if len(blocks) == 1 else (blocks * scales[j]).sum(dim=0)
+        scaled = blocks[0] * scales[j, 0] if len(blocks) == 1 else (blocks * scales[j]).sum(dim=0)
+        return scaled.reshape(rows, width)
 
     degree = coefficients.size(0) - 1
     older, newer = None, term(degree)
@@ -110,18 +118,19 @@ def chebyshev_adjoint(crow: Tensor, col: Tensor, value: Tensor, coefficients: Te
     :func:`chebyshev`.
     """
     dtype = _product_dtype(grad)
-    scales = coefficients.to(dtype).unsqueeze(2)
+    scales = coefficients.to(dtype).unsqueeze(3)
     older, newer = grad.to(dtype), None
     multiply = _multiplier(crow, col, value, older)
-    total = scales[0] * older
+    groups = scales.size(2), -1, grad.size(1)
+    total = scales[0] * older.reshape(groups)
     with _own_precision(grad):
         for j in range(1, coefficients.size(0)):
             if newer is None:
                 newer = multiply(older)
             else:
                 older, newer = newer, multiply(newer, older, -1, 2)
-            total.addcmul_(scales[j], newer)
-    return total.to(grad.dtype)
+            total.addcmul_(scales[j], newer.reshape(groups))
+    return total.reshape(-1, *grad.shape).to(grad.dtype)
 
 
 @chebyshev.register_fake
@@ -149,17 +158,36 @@ chebyshev.register_autograd(_chebyshev_backward, setup_context=_chebyshev_contex
 def _members_as_columns(coefficients: Tensor, dim: int | None, members: int, width: int) -> Tensor:
     """Lays the coefficients of each member beside each other, as wide as the members' blocks are."""
     if dim is None:
-        return coefficients if coefficients.size(2) == 1 else coefficients.repeat(1, 1, members)
-    stacked = coefficients.movedim(dim, 2)
-    return stacked.expand(-1, -1, -1, width).reshape(*stacked.shape[:2], members * width)
+        return coefficients if coefficients.size(3) == 1 else coefficients.repeat(1, 1, 1, members)
+    stacked = coefficients.movedim(dim, 3)
+    return stacked.expand(*stacked.shape[:4], width).reshape(*stacked.shape[:3], members * width)
+
+
+def _members_as_groups(coefficients: Tensor, dim: int | None, members: int) -> Tensor:
+    """Lays the coefficients of each member below each other, for members whose rows follow each other."""
+    stacked = _mapped(coefficients, dim, members, 2)
+    return stacked.reshape(*stacked.shape[:2], members * stacked.size(3), stacked.size(4))
+
+
+def _mapped(tensor: Tensor, dim: int | None, members: int, to: int) -> Tensor:
+    """Puts the members of a mapped tensor in the given dimension, repeating one that is not mapped."""
+    if dim is not None:
+        return tensor.movedim(dim, to)
+    shape = [*tensor.shape[:to], members, *tensor.shape[to:]]
+    return tensor.unsqueeze(to).expand(shape)
 
 
 @chebyshev.register_vmap
 def _(info: Any, in_dims: tuple[int | None, ...], *args: Tensor) -> tuple[Tensor, int]:
     *arrays, coefficients, parts = args
-    _refuse_mapped_matrices(in_dims[:6])
     members = info.batch_size
-    parts = parts.movedim(in_dims[7], 2) if in_dims[7] is not None else parts.unsqueeze(2).expand(-1, -1, members, -1)
+    if any(dim is not None for dim in in_dims[:6]):
+        parts = _mapped(parts, in_dims[7], members, 1)
+        count, _, rows, width = parts.shape
+        groups = _members_as_groups(coefficients, in_dims[6], members)
+        blocks = diagonal_blocks(arrays, in_dims[:6], members)
+        return chebyshev(*blocks, groups, parts.reshape(count, -1, width)).view(members, rows, width), 0
+    parts = _mapped(parts, in_dims[7], members, 2)
     count, rows, _, width = parts.shape
     wide = _members_as_columns(coefficients, in_dims[6], members, width)
     return chebyshev(*arrays, wide, parts.reshape(count, rows, -1)).view(rows, members, width), 1
@@ -168,18 +196,64 @@ def _(info: Any, in_dims: tuple[int | None, ...], *args: Tensor) -> tuple[Tensor
 @chebyshev_adjoint.register_vmap
 def _(info: Any, in_dims: tuple[int | None, ...], *args: Tensor) -> tuple[Tensor, int]:
     crow, col, value, coefficients, grad = args
-    _refuse_mapped_matrices(in_dims[:3])
     members = info.batch_size
-    grad = grad.movedim(in_dims[4], 1) if in_dims[4] is not None else grad.unsqueeze(1).expand(-1, members, -1)
+    if any(dim is not None for dim in in_dims[:3]):
+        grad = _mapped(grad, in_dims[4], members, 0)
+        _, rows, width = grad.shape
+        groups = _members_as_groups(coefficients, in_dims[3], members)
+        blocks = diagonal_blocks((crow, col, value), in_dims[:3], members)
+        out = chebyshev_adjoint(*blocks, groups, grad.reshape(-1, width))
+        return out.view(-1, members, rows, width), 1
+    grad = _mapped(grad, in_dims[4], members, 1)
     rows, _, width = grad.shape
     wide = _members_as_columns(coefficients, in_dims[3], members, width)
     out = chebyshev_adjoint(crow, col, value, wide, grad.reshape(rows, -1))
     return out.view(-1, rows, members, width), 2
 
 
-def _refuse_mapped_matrices(in_dims: tuple[int | None, ...]) -> None:
-    if any(dim is not None for dim in in_dims):
-        raise NotImplementedError("products map over blocks, not over matrices: join these block-diagonally instead")
+#: Pointers and columns of block-diagonal matrices, by the columns they were made from and for as long as these live.
+_joined: MutableMapping[Tensor, tuple[Tensor, Tensor, tuple[Any, ...]]] = WeakTensorKeyDictionary()
+
+
+def diagonal_blocks(arrays: Sequence[Tensor], in_dims: Sequence[int | None], members: int) -> list[Tensor]:
+    """Joins mapped matrices of equal size and number of entries down the diagonal of one.
+
+    Args:
+        arrays (Sequence[torch.Tensor]): Pointers, columns and values, of one matrix or of one and its transpose.
+        in_dims (Sequence[int, optional]): Where the members of each array are.
+        members (int): How many there are.
+    """
+    out: list[Tensor] = []
+    for first in range(0, len(arrays), 3):
+        crow, col, value = arrays[first : first + 3]
+        num_cols = arrays[(first + 3) % len(arrays)].size(-1) - 1  # the rows of the transpose
+        pointers, columns = joined_pattern(crow, col, in_dims[first], in_dims[first + 1], members, num_cols)
+        out += [pointers, columns, _mapped(value, in_dims[first + 2], members, 0).reshape(-1)]
+    return out
+
+
+def joined_pattern(
+    crow: Tensor, col: Tensor, crow_dim: int | None, col_dim: int | None, members: int, num_cols: int
+) -> tuple[Tensor, Tensor]:
+    """Returns pointers and columns of the matrices of all members down one diagonal; made once, then remembered.
+
+    Args:
+        crow, col (torch.Tensor): Pointers and columns, mapped or the same for all members.
+        crow_dim, col_dim (int, optional): Where their members are.
+        members (int): How many there are.
+        num_cols (int): The columns of one matrix.
+    """
+    stamp = (crow, crow._version, col._version, crow_dim, col_dim, members)
+    known = _joined.get(col)
+    if known is None or known[2][0] is not crow or known[2][1:] != stamp[1:]:
+        pointers, columns = _mapped(crow, crow_dim, members, 0), _mapped(col, col_dim, members, 0)
+        entries = columns.size(1)
+        shift = torch.arange(members, device=col.device, dtype=col.dtype).unsqueeze(1)
+        ends = pointers.new_full((1,), members * entries)
+        pointers = torch.cat([(pointers[:, :-1] + entries * shift).reshape(-1), ends])
+        known = pointers, (columns + num_cols * shift).reshape(-1), stamp
+        _joined[col] = known
+    return known[0], known[1]
 
 
 def _product_dtype(block: Tensor) -> torch.dtype:

@@ -170,7 +170,7 @@ class GAT(KeepsGraph, BasicGNN):
 
     def forward(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor = None) -> Tensor:
         """Runs the forward pass; weights of edges have no place in it."""
-        kept = may_keep(edge_index)
+        kept = any(cache.given for cache in vars(self).get("_caches", {}).values()) or may_keep(edge_index)
         for layer, conv in enumerate(self.convs):
             x = (drop if layer else self.drop_input)(x, self.dropout.p, self.training)
             if kept:
@@ -241,7 +241,7 @@ class SGC(KeepsGraph, torch.nn.Module):
     def forward(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor = None) -> Tensor:
         """Runs the forward pass."""
         graph, weight = self.graph_matrix(x, edge_index, edge_weight, _symmetric)
-        if not isinstance(graph, SparseMatrix) or not may_keep(x):
+        if not isinstance(graph, SparseMatrix) or not (self.is_given("features") or may_keep(x)):
             out: Tensor = self.conv(x, graph, weight)
             return out
 

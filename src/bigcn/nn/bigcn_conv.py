@@ -18,7 +18,7 @@ from bigcn.filters import FeatureOperator, FilterForm, Hop
 from bigcn.nn.cache import TensorCache
 from bigcn.nn.cost import WIDE_FEATURES, sparse_or_none, weights_first
 from bigcn.nn.two_way_filter import TwoWayFilter
-from bigcn.node_graphs import edges_of, normalized_graph, symmetric_normalization
+from bigcn.node_graphs import SpreadGraph, edges_of, normalized_graph, symmetric_normalization
 from bigcn.sparse import SparseMatrix, is_sparse, sparse_from_tensor
 
 
@@ -224,11 +224,15 @@ class BiGCNConv(MessagePassing):
     def _node_hop(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor) -> Hop:
         """Returns the product with the normalised adjacency of the node graph."""
         num_nodes = x.size(-2)
+        if isinstance(edge_index, SpreadGraph):
+            if x.shape[:-1] != (edge_index.num_rows,) or edge_weight is not None:
+                raise ValueError(f"'x' must have {edge_index.num_rows} rows and no 'edge_weight' beside a spread graph")
+            return edge_index
         if isinstance(edge_index, Tensor) and is_sparse(edge_index) and edge_index.shape != (num_nodes, num_nodes):
             raise ValueError(
                 f"'edge_index' must have shape [{num_nodes}, {num_nodes}] to match 'x' (got {list(edge_index.shape)})"
             )
-        if self._may_cache(edge_index, edge_weight) and not self.explain:
+        if self._graphs.given or (self._may_cache(edge_index, edge_weight) and not self.explain):
             graph: SparseMatrix = self._graphs.get(
                 (edge_index, edge_weight),
                 (num_nodes, x.dtype),
@@ -257,8 +261,12 @@ class BiGCNConv(MessagePassing):
     def _feature_operand(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor, hop: Hop) -> Operand:
         """Returns the tensors of the feature graph, computed from the input where it asks for that."""
         graph = self.feature_graph
-        if graph.from_input and self._may_cache(x, edge_index, edge_weight) and not self.explain:
-            operand: Operand = self._operands.get((x, edge_index, edge_weight), None, lambda: graph.operand(x, hop))
+        spread = isinstance(edge_index, SpreadGraph)
+        tensors = (x, None if spread else edge_index, edge_weight)
+        if graph.from_input and self._may_cache(*tensors) and not self.explain:
+            # A spread graph never changes, and is the same one only if it is itself.
+            key = edge_index if spread else None
+            operand: Operand = self._operands.get(tensors, key, lambda: graph.operand(x, hop))
         else:
             operand = graph.operand(x, hop)
         # A finished graph may be more precise than the layer, NumPy's double for instance.
@@ -266,7 +274,7 @@ class BiGCNConv(MessagePassing):
 
     def _sparse_features(self, x: Tensor) -> SparseMatrix | None:
         """Returns the features as a sparse matrix where that is how they came or, decided once, where it is faster."""
-        if not self._may_cache(x):
+        if not self._features.given and not self._may_cache(x):
             return sparse_from_tensor(x) if is_sparse(x) else None
         if not is_sparse(x) and (x.dim() > 2 or x.size(1) < WIDE_FEATURES or x.device.type != "cpu"):
             return None
@@ -280,9 +288,12 @@ class BiGCNConv(MessagePassing):
         wrapped = torch._C._functorch.is_functorch_wrapped_tensor
         return all(t is None or (isinstance(t, Tensor) and not (t.requires_grad or wrapped(t))) for t in tensors)
 
-    def _weights_first(self, x: Tensor, edge_index: Tensor) -> bool:
+    def _weights_first(self, x: Tensor, edge_index: Adj) -> bool:
         if is_sparse(x):
             return True
+        if isinstance(edge_index, SpreadGraph):
+            sizes = edge_index.num_edges, self.out_channels, edge_index.num_nodes
+            return weights_first(self.feature_graph, self.filter, x, *sizes)
         edges = edge_index._nnz() if is_sparse(edge_index) else edge_index.size(1)
         return weights_first(self.feature_graph, self.filter, x, edges, self.out_channels)
 

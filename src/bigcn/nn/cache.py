@@ -1,8 +1,10 @@
 """A cache that never answers for another tensor than the one it was asked about."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch_geometric import EdgeIndex
 
@@ -23,6 +25,27 @@ class TensorCache:
     def __init__(self, size: int = 2) -> None:
         self.size = size
         self._entries: list[tuple[Key, Hashable, Any]] = []
+        self._given: tuple[Any, ...] = ()
+
+    @contextmanager
+    def giving(self, result: Any) -> Iterator[None]:
+        """For a while answers with what is given, whatever it is asked: for the members of a population, whose
+        tensors are mapped and cannot be told apart.
+        """
+        self._given = (result,)
+        try:
+            yield
+        finally:
+            self._given = ()
+
+    @property
+    def given(self) -> bool:
+        """Whether it answers with what it was given."""
+        return len(self._given) > 0
+
+    def last(self) -> tuple[Key, Any] | None:
+        """Returns the tensors and the result of the last answer, if there is one."""
+        return (self._entries[-1][0], self._entries[-1][2]) if self._entries else None
 
     def get(self, tensors: Key, extra: Hashable, compute: Callable[[], Any]) -> Any:
         """Returns the result for these very tensors, computing it if it is not there.
@@ -32,6 +55,8 @@ class TensorCache:
             extra (Hashable): Whatever else it depends on.
             compute (Callable): Computes it.
         """
+        if self._given:
+            return self._given[0]
         if any(tensor is not None and tensor.is_inference() for tensor in tensors):
             return compute()  # these are edited without a trace: they keep no version
         # Versions belong to the moment of asking, so they are part of what is compared, not of the tensors.
@@ -56,7 +81,19 @@ class TensorCache:
         return TensorCache(self.size)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"size": self.size, "_entries": []}
+        return {"size": self.size, "_entries": [], "_given": ()}
+
+
+def caches_of(module: torch.nn.Module) -> dict[str, TensorCache]:
+    """Returns all caches of a module and of those within it, by name."""
+    found: dict[str, TensorCache] = {}
+    for name, part in module.named_modules():
+        for key, value in vars(part).items():
+            if isinstance(value, TensorCache):
+                found[f"{name}.{key}"] = value
+            elif isinstance(value, dict):
+                found |= {f"{name}.{key}.{k}": cache for k, cache in value.items() if isinstance(cache, TensorCache)}
+    return found
 
 
 def _version(tensor: Tensor | None) -> Hashable:

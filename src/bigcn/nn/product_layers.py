@@ -20,6 +20,7 @@ from torch_geometric.utils import add_self_loops, remove_self_loops
 from bigcn.nn.cache import TensorCache
 from bigcn.node_graphs import edges_of
 from bigcn.sparse import SparseMatrix, sparse_from_edges
+from bigcn.sparse_ops import joined_pattern
 
 
 def _by_product(name: str, conv: type[MessagePassing]) -> Any:
@@ -31,7 +32,7 @@ def _by_product(name: str, conv: type[MessagePassing]) -> Any:
             return out
         x = kwargs["x"]
         x = x[0] if isinstance(x, tuple) else x
-        if self.products is None or not may_keep(x):
+        if self.products is None or not (self.products.given or may_keep(x)):
             return edge_index.matmul(x)
         product: Tensor = self.products.get((x, edge_index.value), None, lambda: edge_index.matmul(x))
         return product
@@ -68,6 +69,7 @@ class AttentionGraph(NamedTuple):
     target: Tensor
     pointers: Tensor
     pattern: SparseMatrix  # its values say where each entry stands among the edges of all heads
+    counts: Tensor | None = None  # one for an edge, zero for one that only fills the graph up to the size of others
 
 
 def attend(conv: pyg.GATConv, x: Tensor, graph: AttentionGraph) -> Tensor:
@@ -83,40 +85,68 @@ def attend(conv: pyg.GATConv, x: Tensor, graph: AttentionGraph) -> Tensor:
     of_source = (x * conv.att_src).sum(dim=-1).index_select(0, graph.source)
     of_target = (x * conv.att_dst).sum(dim=-1).index_select(0, graph.target)
     score = F.leaky_relu(of_source + of_target, conv.negative_slope)
-    top = torch.segment_reduce(score.detach(), "max", offsets=graph.pointers, axis=0)
-    share = (score - top.index_select(0, graph.target)).exp()
+    share = (score - _highest(score.detach(), graph, nodes).index_select(0, graph.target)).exp()
+    if graph.counts is not None:
+        share = share * graph.counts.unsqueeze(1)
     total = share.new_zeros(nodes, heads).index_add(0, graph.target, share)
     # The total divides the sum over neighbours instead of every share; dropout comes between, as in PyG.
     share = drop(share, conv.dropout, conv.training).t().reshape(-1)
     block = x.transpose(0, 1).reshape(heads * nodes, -1)
-    summed: Tensor = _WeightedSum.apply(share, block, graph.pattern)
+    pattern = graph.pattern
+    summed: Tensor = _WeightedSum.apply(share, block, *pattern[:2], *pattern[3:6])
     out = summed.view(heads, nodes, -1).transpose(0, 1) / (total.unsqueeze(-1) + 1e-16)
     out = out.reshape(nodes, -1) if conv.concat else out.mean(dim=1)
     return out if conv.bias is None else out + conv.bias
+
+
+def _highest(score: Tensor, graph: AttentionGraph, nodes: int) -> Tensor:
+    """Returns the highest score among the edges of each target."""
+    if not torch._C._functorch.is_functorch_wrapped_tensor(score):
+        return torch.segment_reduce(score, "max", offsets=graph.pointers, axis=0)
+    target = graph.target.unsqueeze(1).expand(-1, score.size(1))  # slower, but it maps
+    return score.new_zeros(nodes, score.size(1)).scatter_reduce(0, target, score, "amax", include_self=False)
 
 
 class _WeightedSum(torch.autograd.Function):
     """The product of a sparse matrix and a block, where both have gradients."""
 
     @staticmethod
-    def forward(ctx: Any, value: Tensor, block: Tensor, pattern: SparseMatrix) -> Tensor:
-        ctx.save_for_backward(value, block)
-        ctx.pattern = pattern
-        return _csr(pattern.crow, pattern.col, value, pattern) @ block
+    def forward(value: Tensor, block: Tensor, *pattern: Tensor) -> Tensor:
+        return _csr(pattern[0], pattern[1], value) @ block
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        (value, block), pattern, grad = ctx.saved_tensors, ctx.pattern, grads[0].contiguous()
+        value, block, crow, col, crow_t, col_t, order = ctx.saved_tensors
+        grad = grads[0].contiguous()
         # Products of rows at the entries of the pattern alone, without gathering the rows first.
-        empty = _csr(pattern.crow, pattern.col, torch.zeros_like(value), pattern)
+        empty = _csr(crow, col, torch.zeros_like(value))
         grad_value = torch.sparse.sampled_addmm(empty, grad, block.t(), beta=0.0).values()
-        transposed = _csr(pattern.crow_t, pattern.col_t, value.index_select(0, pattern.value_t), pattern)
-        return grad_value, transposed @ grad, None
+        return grad_value, _csr(crow_t, col_t, value.index_select(0, order)) @ grad, None, None, None, None, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Tensor) -> tuple[Tensor, int]:
+        members = info.batch_size
+        value, block, crow, col, crow_t, col_t, order = args
+        value, block = (
+            tensor.expand(members, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
+            for tensor, dim in zip((value, block), in_dims[:2], strict=True)
+        )
+        rows, entries = block.size(1), value.size(1)
+        joined = joined_pattern(crow, col, in_dims[2], in_dims[3], members, rows)
+        joined_t = joined_pattern(crow_t, col_t, in_dims[4], in_dims[5], members, rows)
+        # The same arithmetic as for columns: the entries of each member follow those of the one before.
+        order = joined_pattern(crow_t, order, in_dims[4], in_dims[6], members, entries)[1]
+        out = _WeightedSum.apply(value.reshape(-1), block.reshape(members * rows, -1), *joined, *joined_t, order)
+        return out.view(members, rows, -1), 0
 
 
-def _csr(crow: Tensor, col: Tensor, value: Tensor, pattern: SparseMatrix) -> Tensor:
-    shape = (pattern.num_rows, pattern.num_cols)
-    return torch.sparse_csr_tensor(crow, col, value, shape, check_invariants=False)
+def _csr(crow: Tensor, col: Tensor, value: Tensor) -> Tensor:
+    size = crow.numel() - 1
+    return torch.sparse_csr_tensor(crow, col, value, (size, size), check_invariants=False)
 
 
 def drop(x: Tensor, p: float, training: bool) -> Tensor:
@@ -138,8 +168,14 @@ def attention_graph(edges: Tensor, num_nodes: int, heads: int) -> AttentionGraph
     edges, _ = add_self_loops(remove_self_loops(edges)[0], num_nodes=num_nodes)
     edges = edges[:, edges[0].argsort(stable=True)]
     source, target = edges[:, edges[1].argsort(stable=True)]
+    return _with_pattern(source, target, num_nodes, heads)
+
+
+def _with_pattern(
+    source: Tensor, target: Tensor, num_nodes: int, heads: int, counts: Tensor | None = None
+) -> AttentionGraph:
     pointers = F.pad(torch.bincount(target, minlength=num_nodes).cumsum(0), (1, 0))
-    shift = num_nodes * torch.arange(heads, device=edges.device).unsqueeze(1)
+    shift = num_nodes * torch.arange(heads, device=source.device).unsqueeze(1)
     rows, cols = (target + shift).view(-1), (source + shift).view(-1)
     size = heads * num_nodes
     order = cols.argsort(stable=True)
@@ -148,7 +184,17 @@ def attention_graph(edges: Tensor, num_nodes: int, heads: int) -> AttentionGraph
     pattern = SparseMatrix(
         crow, cols, torch.arange(rows.numel(), device=rows.device), crow_t, rows[order], order, size, size
     )
-    return AttentionGraph(source, target, pointers, pattern)
+    return AttentionGraph(source, target, pointers, pattern, counts)
+
+
+def fill_up(graph: AttentionGraph, entries: int) -> AttentionGraph:
+    """Returns the graph with loops at the last node that count nothing, up to a number of edges."""
+    last = graph.pointers.numel() - 2
+    more = entries - graph.source.numel()
+    counts = torch.cat([torch.ones_like(graph.source), torch.zeros_like(graph.source[:1]).expand(more)])
+    source, target = (F.pad(ends, (0, more), value=last) for ends in (graph.source, graph.target))
+    heads = graph.pattern.num_rows // (last + 1)
+    return _with_pattern(source, target, last + 1, heads, counts.to(torch.get_default_dtype()))
 
 
 def _few_entries(x: Tensor) -> Tensor | None:
@@ -165,6 +211,11 @@ class KeepsGraph:
         caches: dict[str, TensorCache] = self.__dict__.setdefault("_caches", {})
         return caches.setdefault(name, TensorCache()).get(tensors, extra, compute)
 
+    def is_given(self, name: str) -> bool:
+        """Tells whether what is kept under a name was given, see :meth:`TensorCache.giving`."""
+        caches: dict[str, TensorCache] = self.__dict__.setdefault("_caches", {})
+        return name in caches and caches[name].given
+
     def drop_input(self, x: Tensor, p: float, training: bool) -> Tensor:
         """Drops entries of the features; where most are zero, it draws for the others alone."""
         if not training or p == 0 or x.is_cuda or not may_keep(x):
@@ -173,13 +224,13 @@ class KeepsGraph:
         if positions is None:
             return drop(x, p, training)
         kept = drop(x.reshape(-1).index_select(0, positions), p, training)
-        return torch.zeros(x.numel(), dtype=x.dtype).index_copy_(0, positions, kept).view(x.shape)
+        return torch.zeros(x.numel(), dtype=x.dtype).index_copy(0, positions, kept).view(x.shape)
 
     def graph_matrix(
         self, x: Tensor, edge_index: Adj, edge_weight: OptTensor, entries: Callable[..., tuple[Tensor, OptTensor]]
     ) -> tuple[Any, OptTensor]:
         """Returns the graph for a layer: a matrix with the given entries, or edges where nothing can be kept."""
-        if not may_keep(edge_index, edge_weight):
+        if not self.is_given("graph") and not may_keep(edge_index, edge_weight):
             return edges_of(edge_index, edge_weight)
         num_nodes, dtype = x.size(0), x.dtype
 

@@ -51,6 +51,42 @@ class Task(ABC):
         return out
 
     @abstractmethod
+    def questions(self, epoch: int = 0) -> tuple[Tensor, ...]:
+        """Returns the tensors that the training loss of an epoch needs besides the outputs.
+
+        Args:
+            epoch (int, optional): The epoch, for what is drawn anew in each. (default: :obj:`0`)
+        """
+
+    @abstractmethod
+    def loss_of(self, out: Tensor, *questions: Tensor) -> Tensor:
+        """Returns the training loss of outputs; it can be mapped over members of a population."""
+
+    @abstractmethod
+    def scored(self) -> tuple[Tensor, ...]:
+        """Returns the tensors that :meth:`answers` needs besides the outputs."""
+
+    @abstractmethod
+    def answers(self, out: Tensor, *scored: Tensor) -> Tensor:
+        """Returns the answers to all that is validated or tested, in one dimension; it can be mapped likewise."""
+
+    def right_answers(self) -> Tensor | None:
+        """Returns what answers are compared with when they are judged, if that can differ between tasks of a graph."""
+        return None
+
+    @abstractmethod
+    def judge(self, answers: Tensor, right: Tensor | None = None) -> Tensor:
+        """Returns the score that is monitored, in double precision.
+
+        Args:
+            answers (torch.Tensor): What :meth:`answers` returned; leading dimensions are kept.
+            right (torch.Tensor, optional): What to compare with. (default: the task's own)
+        """
+
+    @abstractmethod
+    def scores(self, answers: Tensor) -> Scores:
+        """Returns validation and test scores of answers, on the host."""
+
     def loss(self, model: torch.nn.Module, epoch: int = 0) -> Tensor:
         """Returns the training loss, differentiable.
 
@@ -58,10 +94,14 @@ class Task(ABC):
             model (torch.nn.Module): The model, in training mode.
             epoch (int, optional): The epoch, for what is drawn anew in each. (default: :obj:`0`)
         """
+        return self.loss_of(self.outputs(model), *self.questions(epoch))
 
-    @abstractmethod
     def evaluate(self, model: torch.nn.Module) -> Scores:
         """Returns validation and test scores from one forward pass in evaluation mode."""
+        with evaluating(model):
+            # One transfer, and the counting on the host: a dozen tiny kernels would each have to be waited for.
+            answers = self.answers(self.outputs(model), *self.scored()).cpu()
+        return self.scores(answers)
 
     def to(self, device: torch.device | str) -> "Task":
         """Moves the tensors of the task, in place, and returns it."""

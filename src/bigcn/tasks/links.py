@@ -6,12 +6,12 @@ from typing import Literal
 import numpy as np
 import torch
 import torch.nn.functional as F
-from sklearn.metrics import average_precision_score, roc_auc_score
+from sklearn.metrics import average_precision_score
 from torch import Tensor
 from torch_geometric.data import Data
 
 from bigcn.node_graphs import edges_of
-from bigcn.tasks.base import Scores, Task, evaluating, features_of
+from bigcn.tasks.base import Scores, Task, features_of
 from bigcn.tasks.pairs import PairSampler, pair_numbers, pairs_of
 
 PARTS = ("train", "val", "test")
@@ -102,18 +102,25 @@ class LinkPrediction(Task):
         """Returns the unit-length embeddings of all nodes."""
         return F.normalize(self.outputs(model), dim=-1)
 
-    def loss(self, model: torch.nn.Module, epoch: int = 0) -> Tensor:
-        pairs = torch.cat([self.positives["train"], self.training_negatives(epoch)], dim=1)
-        scores = pair_scores(self.embeddings(model), pairs)
+    def questions(self, epoch: int = 0) -> tuple[Tensor, ...]:
+        return (torch.cat([self.positives["train"], self.training_negatives(epoch)], dim=1),)
+
+    def loss_of(self, out: Tensor, *questions: Tensor) -> Tensor:
+        scores = pair_scores(F.normalize(out, dim=-1), questions[0])
         return F.binary_cross_entropy_with_logits(scores, _halves(scores))
 
-    def evaluate(self, model: torch.nn.Module) -> Scores:
-        with evaluating(model):
-            embeddings = self.embeddings(model)
-            pairs = [self._scored(part) for part in ("val", "test")]
-            scores = pair_scores(embeddings, torch.cat(pairs, dim=1)).double().cpu()
-        both = zip(("val", "test"), scores.split([pair.size(1) for pair in pairs]), strict=True)
-        return {part: link_scores(_halves(score).numpy(), score.numpy()) for part, score in both}
+    def scored(self) -> tuple[Tensor, ...]:
+        return (torch.cat([self._both(part) for part in ("val", "test")], dim=1),)
+
+    def answers(self, out: Tensor, *scored: Tensor) -> Tensor:
+        return pair_scores(F.normalize(out, dim=-1), scored[0]).double()
+
+    def judge(self, answers: Tensor, right: Tensor | None = None) -> Tensor:
+        return rank_auc(*answers[..., : 2 * self.positives["val"].size(1)].chunk(2, dim=-1))
+
+    def scores(self, answers: Tensor) -> Scores:
+        sizes = [2 * self.positives[part].size(1) for part in ("val", "test")]
+        return {part: link_scores(score) for part, score in zip(("val", "test"), answers.split(sizes), strict=True)}
 
     def to(self, device: torch.device | str) -> "LinkPrediction":
         super().to(device)
@@ -147,7 +154,7 @@ class LinkPrediction(Task):
     def _pairs(self, numbers: np.ndarray) -> Tensor:
         return torch.from_numpy(pairs_of(numbers, self._num_nodes))
 
-    def _scored(self, part: str) -> Tensor:
+    def _both(self, part: str) -> Tensor:
         return torch.cat([self.positives[part], self.fixed_negatives[part]], dim=1)
 
 
@@ -158,11 +165,25 @@ def pair_scores(embeddings: Tensor, pairs: Tensor) -> Tensor:
     return (first * second).sum(dim=-1)
 
 
-def link_scores(linked: np.ndarray, score: np.ndarray) -> dict[str, float]:
-    """Returns ROC-AUC and average precision of scored pairs."""
+def rank_auc(linked: Tensor, unlinked: Tensor) -> Tensor:
+    """Returns the ROC-AUC in double precision: how often a linked pair scores above an unlinked one, a tie counting
+    one half.
+
+    Args:
+        linked, unlinked (torch.Tensor): The scores in the last dimension; others are kept.
+    """
+    ranked = unlinked.sort(dim=-1).values
+    linked = linked.contiguous()
+    below, up_to = (torch.searchsorted(ranked, linked, right=right) for right in (False, True))
+    return (below + up_to).sum(dim=-1).double() / (2 * linked.size(-1) * unlinked.size(-1))
+
+
+def link_scores(score: Tensor) -> dict[str, float]:
+    """Returns ROC-AUC and average precision of scored pairs, of which the first half are linked."""
+    linked, unlinked = score.double().chunk(2)
     return {
-        "roc_auc": float(roc_auc_score(linked, score)),
-        "average_precision": float(average_precision_score(linked, score)),
+        "roc_auc": float(rank_auc(linked, unlinked)),
+        "average_precision": float(average_precision_score(_halves(score).cpu().numpy(), score.cpu().numpy())),
     }
 
 

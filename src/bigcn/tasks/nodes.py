@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from bigcn.datasets.splits import Split
 from bigcn.node_graphs import edges_of
-from bigcn.tasks.base import Scores, Task, evaluating
+from bigcn.tasks.base import Scores, Task
 
 #: Nodes of at most this degree count as nodes of low degree.
 LOW_DEGREE = 2
@@ -68,19 +68,34 @@ class NodeClassification(Task):
 
         self._train, self._train_labels, self._scored = train, label[train], torch.cat([val, test])
         self._val_labels, self._test_labels = label[val].numpy(), label[test].numpy()
+        self._val_answers = label[val]
         degree = degrees(data)[test].numpy()
         groups = {"accuracy_isolated": degree == 0, "accuracy_low_degree": degree <= low_degree}
         self._groups = {name: members for name, members in groups.items() if members.any()}
         self.to(self.x.device)
 
-    def loss(self, model: torch.nn.Module, epoch: int = 0) -> Tensor:
-        return F.cross_entropy(self.outputs(model).index_select(0, self._train), self._train_labels)
+    def questions(self, epoch: int = 0) -> tuple[Tensor, ...]:
+        return self._train, self._train_labels
 
-    def evaluate(self, model: torch.nn.Module) -> Scores:
-        with evaluating(model):
-            # One transfer, and the counting on the host: a dozen tiny kernels would each have to be waited for.
-            predicted = self.outputs(model).index_select(0, self._scored).argmax(dim=-1).cpu().numpy()
-        val, test = np.split(predicted, [len(self._val_labels)])
+    def loss_of(self, out: Tensor, *questions: Tensor) -> Tensor:
+        nodes, labels = questions
+        return F.cross_entropy(out.index_select(0, nodes), labels)
+
+    def scored(self) -> tuple[Tensor, ...]:
+        return (self._scored,)
+
+    def answers(self, out: Tensor, *scored: Tensor) -> Tensor:
+        return out.index_select(0, scored[0]).argmax(dim=-1)
+
+    def right_answers(self) -> Tensor | None:
+        return self._val_answers
+
+    def judge(self, answers: Tensor, right: Tensor | None = None) -> Tensor:
+        right = self._val_answers if right is None else right
+        return (answers[..., : right.size(-1)] == right).sum(dim=-1).double() / right.size(-1)
+
+    def scores(self, answers: Tensor) -> Scores:
+        val, test = np.split(answers.cpu().numpy(), [len(self._val_labels)])
         scores = {
             "val": classification_scores(self._val_labels, val, self.num_outputs),
             "test": classification_scores(self._test_labels, test, self.num_outputs),

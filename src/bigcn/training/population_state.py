@@ -1,0 +1,355 @@
+"""The moving parts of a population: the training step of all members, and what is remembered of each."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.func import functional_call, stack_module_state, vmap
+
+from bigcn.tasks.base import Task
+from bigcn.training.config import TrainResult
+from bigcn.training.stacking import CannotStack, Kept, Stack, stack, stack_graphs, stack_kept
+
+if TYPE_CHECKING:
+    from bigcn.training.population import Member
+
+#: How often a step runs before it is captured, so that libraries have chosen their algorithms and made their buffers.
+WARM_UP = 3
+
+
+class PopulationStep:
+    """The training step of all members.
+
+    Args:
+        members (Sequence[Member]): The members.
+        capture (bool): Whether to capture the step as a CUDA graph.
+    """
+
+    def __init__(self, members: "Sequence[Member]", capture: bool) -> None:
+        self.task, self.config, self.capture = members[0].task, members[0].config, capture
+        models = [member.model for member in members]
+        tasks = [member.task for member in members]
+        device = self.task.x.device
+        graphs = [(task.x, task.edge_index, task.edge_weight) for task in tasks]
+        stacks = stack_kept(models, graphs)
+        self.model = models[0]
+        self.wrapped = _WithPenalty(self.model)
+        parameters, _ = stack_module_state(models)
+        self.parameters = {name: parameter.requires_grad_() for name, parameter in parameters.items()}
+        self.buffers = _stacked_buffers(models)
+        self.kept = Kept(self.model, stacks)
+        self.graph = stack_graphs(graphs)
+        self.scored = stack([task.scored() for task in tasks])
+        self.tasks, self.members = tasks, torch.arange(len(members), device=device)
+        self.questions: Stack | None = None
+        decay = torch.tensor([member.config.weight_decay for member in members], device=device)
+        self.decay = None if bool((decay == decay[0]).all()) else decay
+        self.penalties = torch.tensor([member.config.penalty for member in members], device=device)
+        self.has_penalty = bool((self.penalties > 0).any()) and hasattr(self.model, "penalty")
+        self.losses = torch.zeros(len(members), device=device, dtype=self.task.x.dtype)
+        self.optimizer = self._adam()
+        self._epochs_differ = len(tasks[0].questions(1)) > 0 and any(
+            a is not b for a, b in zip(tasks[0].questions(1), tasks[0].questions(2), strict=True)
+        )
+        self._train: Callable[[], object] = self._step
+        self._answer: Callable[[], object] = self._answers
+        self._runs = 0
+        self.answers: Tensor | None = None
+        #: What happens after all members have answered; part of the captured graph.
+        self.after: Callable[[Tensor, Tensor], object] | None = None
+
+    @property
+    def size(self) -> int:
+        """The number of members that are still computed."""
+        return self.members.numel()
+
+    def train(self, epoch: int) -> None:
+        """Trains all members for an epoch."""
+        if self.questions is None or self._epochs_differ:
+            asked = stack([self.tasks[member].questions(epoch) for member in self._indices])
+            if self.questions is None:
+                self.questions = asked
+            else:
+                for old, new in zip(self.questions.values, asked.values, strict=True):
+                    old.copy_(new)  # into the memory that a captured step reads
+        self._train()
+        self._runs += 1
+        if self.capture and self._runs == WARM_UP:
+            self._train = _captured(self._step, self.model)
+
+    def evaluate(self) -> None:
+        """Asks all members what is validated and tested, and hands their answers on."""
+        self._answer()
+        if self.capture and self._runs >= WARM_UP and self._answer == self._answers:
+            self._answer = _captured(self._answers, self.model)
+
+    def drop(self, active: Tensor) -> None:
+        """Goes on with some of the members."""
+        state = {name: self.optimizer.state[parameter] for name, parameter in self.parameters.items()}
+        with torch.no_grad():
+            self.parameters = {name: p[active].requires_grad_() for name, p in self.parameters.items()}
+        self.buffers = self.buffers.select(active)
+        self.kept.stacks = {name: kept.select(active) for name, kept in self.kept.stacks.items()}
+        self.graph, self.scored = self.graph.select(active), self.scored.select(active)
+        self.questions = None if self.questions is None else self.questions.select(active)
+        self.members, self.penalties, self.losses = self.members[active], self.penalties[active], self.losses[active]
+        self.__dict__.pop("_member_indices", None)
+        self.decay = None if self.decay is None else self.decay[active]
+        self.optimizer = self._adam()
+        for name, parameter in self.parameters.items():
+            old = state[name]
+            moments = {key: value if key == "step" else value[active] for key, value in old.items()}
+            self.optimizer.state[parameter] = moments
+        self._train, self._answer, self._runs = self._step, self._answers, 0
+
+    @property
+    def _indices(self) -> list[int]:
+        if "_member_indices" not in self.__dict__:
+            self.__dict__["_member_indices"] = self.members.tolist()
+        indices: list[int] = self.__dict__["_member_indices"]
+        return indices
+
+    def _adam(self) -> torch.optim.Adam:
+        decay = self.config.weight_decay if self.decay is None else 0.0
+        on_gpu = self.task.x.is_cuda
+        return torch.optim.Adam(
+            self.parameters.values(), lr=self.config.learning_rate, weight_decay=decay, fused=True, capturable=on_gpu
+        )
+
+    def _step(self) -> None:
+        self.optimizer.zero_grad()
+        self.model.train()
+        questions = self.questions
+        assert questions is not None
+        losses = vmap(
+            self._loss,
+            in_dims=(0, self.buffers.dims, self.kept.dims, self.graph.dims, questions.dims, 0),
+            randomness="different",
+        )(self.parameters, self.buffers.values, self.kept.values, self.graph.values, questions.values, self.penalties)
+        losses.sum().backward()
+        if self.decay is not None:
+            for parameter in self.parameters.values():
+                assert parameter.grad is not None
+                shape = (-1,) + (1,) * (parameter.dim() - 1)
+                parameter.grad.addcmul_(self.decay.to(parameter.dtype).view(shape), parameter.detach())
+        self.optimizer.step()
+        self.losses.copy_(losses.detach())
+
+    def _loss(
+        self,
+        parameters: Any,
+        buffers: Any,
+        kept: Any,
+        graph: tuple[Any, ...],
+        questions: tuple[Tensor, ...],
+        weight: Tensor,
+    ) -> Tensor:
+        with self.kept.giving(kept):
+            state = {f"model.{name}": value for part in (parameters, buffers) for name, value in part.items()}
+            out, penalty = functional_call(self.wrapped, state, (*graph, self.has_penalty))
+        loss = self.task.loss_of(out, *questions)
+        return loss if penalty is None else loss + weight * penalty
+
+    @torch.no_grad()
+    def _answers(self) -> None:
+        self.model.eval()
+        answers = vmap(
+            self._answer_one,
+            in_dims=(0, self.buffers.dims, self.kept.dims, self.graph.dims, self.scored.dims),
+            randomness="different",
+        )(self.parameters, self.buffers.values, self.kept.values, self.graph.values, self.scored.values)
+        self.model.train()
+        if self.after is not None:
+            self.after(answers, self.losses)
+
+    def _answer_one(self, parameters: Any, buffers: Any, kept: Any, graph: Any, scored: Any) -> Tensor:
+        with self.kept.giving(kept):
+            out = functional_call(self.model, {**parameters, **buffers}, graph)
+        return self.task.answers(out, *scored)
+
+
+class Evaluation:
+    """Remembers the last best epoch of every member, on the device, without ever waiting for it.
+
+    Args:
+        members (Sequence[Member]): The members.
+        step (PopulationStep): What trains them.
+    """
+
+    def __init__(self, members: "Sequence[Member]", step: PopulationStep) -> None:
+        self.step, self.config = step, step.config
+        device, size = step.members.device, len(members)
+        self.epoch = torch.zeros((), dtype=torch.int64, device=device)
+        self.active = torch.ones(size, dtype=torch.bool, device=device)
+        self.best_score = torch.full((size,), -math.inf, dtype=torch.float64, device=device)
+        self.best_epoch, self.ended = (torch.zeros(size, dtype=torch.int64, device=device) for _ in range(2))
+        self.failed = torch.zeros(size, dtype=torch.bool, device=device)
+        self.loss = torch.zeros(size, dtype=torch.float64, device=device)
+        self.best_answers: Tensor | None = None
+        self.keep_state = self.config.restore_best
+        self.best_state = {name: p.detach().clone() for name, p in step.parameters.items()} if self.keep_state else {}
+        self.judge: Callable[[Tensor], Tensor] = _judge(step.tasks)
+        self.curves: list[tuple[int, Tensor, Tensor, Tensor]] = []
+        self._done: dict[int, dict[str, Any]] = {}
+        step.after = self._remember
+
+    def run(self, epoch: int) -> None:
+        """Evaluates all members."""
+        self.epoch.fill_(epoch)
+        self.step.evaluate()
+        if self.config.curves:
+            losses = self.step.losses.clone(), self.score.clone()
+            self.curves.append((epoch, self.step.members, *losses))
+
+    def _remember(self, answers: Tensor, losses: Tensor) -> None:
+        score = self.judge(answers)
+        if self.best_answers is None:
+            self.best_answers, self.score = torch.zeros_like(answers), torch.zeros_like(score)
+        self.score.copy_(score)
+        broken = self.active & ~torch.isfinite(losses)
+        self.failed |= broken
+        self.ended.copy_(torch.where(broken, self.epoch, self.ended))
+        self.loss.copy_(torch.where(self.active, losses.double(), self.loss))
+        self.active &= ~broken
+        better = self.active & (score >= self.best_score)
+        self.best_score.copy_(torch.where(better, score, self.best_score))
+        self.best_epoch.copy_(torch.where(better, self.epoch, self.best_epoch))
+        self.best_answers.copy_(torch.where(better.unsqueeze(1), answers, self.best_answers))
+        for name, best in self.best_state.items():
+            shape = (-1,) + (1,) * (best.dim() - 1)
+            best.copy_(torch.where(better.view(shape), self.step.parameters[name].detach(), best))
+        if self.config.patience is not None:
+            out_of_patience = self.active & (self.epoch - self.best_epoch >= self.config.patience)
+            self.ended.copy_(torch.where(out_of_patience, self.epoch, self.ended))
+            self.active &= ~out_of_patience
+
+    def drop(self, active: Tensor) -> None:
+        """Puts away what is known of the members that are done."""
+        self._put_away()
+        for name in ("active", "best_score", "best_epoch", "ended", "failed", "loss", "best_answers", "score"):
+            setattr(self, name, getattr(self, name)[active])
+        self.best_state = {name: best[active] for name, best in self.best_state.items()}
+        self.judge = _judge([self.step.tasks[self.step._indices[i]] for i in active.tolist()])
+
+    def finish(self, epoch: int) -> None:
+        """Puts away what is known of the others, which end with this epoch."""
+        self.ended.copy_(torch.where(self.active, epoch, self.ended))
+        self._put_away()
+
+    def _put_away(self) -> None:
+        columns = {
+            name: getattr(self, name).cpu()
+            for name in ("active", "best_score", "best_epoch", "ended", "failed", "loss", "best_answers")
+        }
+        for row, member in enumerate(self.step._indices):
+            self._done[member] = {name: column[row] for name, column in columns.items()}
+            self._done[member]["state"] = {name: best[row] for name, best in self.best_state.items()}
+
+    def outcome(self, index: int, member: "Member", seconds: float) -> TrainResult | FloatingPointError:
+        """Returns the result of a member, as if it had been trained alone."""
+        known = self._done[index]
+        epochs, patience = int(known["ended"]), self.config.patience
+        if bool(known["failed"]):
+            return FloatingPointError(f"training diverged: the loss is {float(known['loss'])} in epoch {epochs}")
+        scores = member.task.scores(known["best_answers"])
+        best_epoch = int(known["best_epoch"])
+        curves: dict[str, list[float]] = {}
+        if self.config.curves:
+            rows = [
+                (epoch, losses[at], score[at])
+                for epoch, members, losses, score in self.curves
+                if epoch <= epochs and len(at := (members == index).nonzero().view(-1)) > 0
+            ]
+            for column, key in enumerate(("epoch", "loss", "score")):
+                curves[key] = [float(row[column]) for row in rows]
+        return TrainResult(
+            best_epoch=best_epoch,
+            epochs=epochs,
+            score=scores["val"][member.task.monitor],
+            metrics=scores["test"],
+            val_metrics=scores["val"],
+            seconds=seconds,
+            stopped="patience" if patience is not None and epochs - best_epoch >= patience else "max_epochs",
+            curves=curves,
+        )
+
+    def restore(self, index: int, model: torch.nn.Module) -> None:
+        """Puts the parameters of a member's best epoch into a model."""
+        state = self._done[index]["state"]
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                parameter.copy_(state[name])
+        model.eval()
+
+
+def bytes_per_member(members: "Sequence[Member]") -> int:
+    """Returns about how much memory one more member takes: parameters with gradients and moments, its own features and
+    graph, and what the backward pass needs, counted in a forward pass of the first.
+    """
+    member = members[0]
+    state = sum(p.numel() * p.element_size() for p in member.model.parameters())
+    own = {id(other.task.x) for other in members}
+    features = member.task.x.numel() * member.task.x.element_size() if len(own) > 1 else 0
+    known = {p.data_ptr() for p in member.model.parameters()} | {member.task.x.data_ptr()}
+    saved: dict[int, int] = {}
+
+    def count(tensor: Tensor) -> Tensor:
+        if tensor.layout == torch.strided and tensor.data_ptr() not in known:
+            saved[tensor.data_ptr()] = tensor.numel() * tensor.element_size()
+        return tensor
+
+    training = member.model.training
+    member.model.train()
+    with torch.random.fork_rng(devices=[]), torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor):
+        member.task.loss(member.model, 1)
+    member.model.train(training)
+    return 5 * state + 2 * features + 2 * sum(saved.values())
+
+
+class _WithPenalty(torch.nn.Module):
+    """Output and penalty in one call, so that both see the same parameters."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, penalty: bool) -> Any:
+        out = self.model(x, edge_index, edge_weight)
+        return out, self.model.penalty() if penalty else None  # type: ignore[operator]
+
+
+def _stacked_buffers(models: Sequence[torch.nn.Module]) -> Stack:
+    """Stacks the buffers; exact filters of different degrees are filled up with zeros."""
+    named = [dict(model.named_buffers()) for model in models]
+    for name in named[0]:
+        sizes = [buffers[name].shape for buffers in named]
+        if all(size == sizes[0] for size in sizes):
+            continue
+        if not name.endswith("_chebyshev"):
+            raise CannotStack(f"the buffers {name!r} of the members have different shapes")
+        degree = max(size[0] for size in sizes)
+        for buffers in named:
+            more = degree - buffers[name].size(0)
+            buffers[name] = torch.nn.functional.pad(buffers[name], (0, 0, 0, more))
+    return stack(named)
+
+
+def _judge(tasks: Sequence[Task]) -> Callable[[Tensor], Tensor]:
+    """Returns how answers of all members are judged: at once where the right answers are the same for all."""
+    first = tasks[0]
+    right = [task.right_answers() for task in tasks]
+    if all(answers is None or answers is right[0] or torch.equal(answers, right[0]) for answers in right):
+        return first.judge
+    every = torch.stack(right)
+    return lambda answers: first.judge(answers, every)
+
+
+def _captured(call: Callable[[], object], model: torch.nn.Module) -> Callable[[], object]:
+    """Returns a call as a CUDA graph."""
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        call()
+    return graph.replay

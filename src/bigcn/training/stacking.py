@@ -1,0 +1,209 @@
+"""Many models and graphs as one: parameters, features and what layers keep, stacked in a new first dimension."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from bigcn.nn.cache import caches_of
+from bigcn.nn.product_layers import AttentionGraph, fill_up
+from bigcn.sparse import SparseMatrix
+
+
+class CannotStack(ValueError):
+    """Members that differ in more than the numbers in their tensors."""
+
+
+class Stack(NamedTuple):
+    """Nested tensors of all members.
+
+    Args:
+        values (Any): The tensors: those that differ between members stacked, the others as they are.
+        dims (Any): The same nesting with zero where a tensor is stacked and :obj:`None` elsewhere.
+    """
+
+    values: Any
+    dims: Any
+
+    def select(self, members: Tensor) -> "Stack":
+        """Returns the same for some of the members."""
+        leaves, nesting = pytree.tree_flatten(self.values)
+        dims = _leaves_like(self.dims, nesting)
+        picked = _once_each(lambda leaf, dim: leaf if dim is None else leaf.index_select(0, members), leaves, dims)
+        return Stack(pytree.tree_unflatten(picked, nesting), self.dims)
+
+    def num_bytes(self) -> int:
+        """Returns the memory of what is stacked."""
+        leaves, nesting = pytree.tree_flatten(self.values)
+        dims = _leaves_like(self.dims, nesting)
+        sizes = {
+            id(leaf): leaf.numel() * leaf.element_size() for leaf, dim in zip(leaves, dims, strict=True) if dim == 0
+        }
+        return sum(sizes.values())
+
+
+def stack(values: Sequence[Any]) -> Stack:
+    """Stacks the nested tensors of all members; what is the very same tensor for all is kept once.
+
+    Sparse matrices and graphs of different numbers of edges are filled up with entries that count nothing.
+
+    Args:
+        values (Sequence): One nesting of tensors for each member.
+    """
+    values = _filled_up(list(values))
+    flat, nestings = zip(*(pytree.tree_flatten(value) for value in values), strict=True)
+    if any(nesting != nestings[0] for nesting in nestings):
+        raise CannotStack("the members keep different things")
+    leaves, dims = [], []
+    known: dict[tuple[int, ...], Tensor] = {}
+    for members in zip(*flat, strict=True):
+        first = members[0]
+        if all(leaf is first for leaf in members) or not isinstance(first, Tensor):
+            if any(leaf != first for leaf in members if not isinstance(leaf, Tensor)):
+                raise CannotStack("the members keep different numbers")
+            leaves.append(first)
+            dims.append(None)
+            continue
+        if any(leaf.shape != first.shape or leaf.dtype != first.dtype for leaf in members):
+            raise CannotStack("the members keep tensors of different shapes")
+        # An array that stands in two places, such as a symmetric matrix and its transpose, is stacked once.
+        key = tuple(id(leaf) for leaf in members)
+        if key not in known:
+            known[key] = torch.stack([leaf.detach() for leaf in members])
+        leaves.append(known[key])
+        dims.append(0)
+    return Stack(*(pytree.tree_unflatten(part, nestings[0]) for part in (leaves, dims)))
+
+
+class Kept:
+    """What the layers of a model keep between calls (normalised graphs, feature graphs, first products), for all
+    members at once.
+
+    Args:
+        model (torch.nn.Module): The model that the members share; only its parameters and buffers differ.
+        stacks (dict): What each cache of the model answers.
+    """
+
+    def __init__(self, model: torch.nn.Module, stacks: dict[str, Stack]) -> None:
+        self.caches = caches_of(model)
+        self.stacks = {name: stack for name, stack in stacks.items() if name in self.caches}
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The tensors, to be mapped."""
+        return {name: stack.values for name, stack in self.stacks.items()}
+
+    @property
+    def dims(self) -> dict[str, Any]:
+        """Where their members are."""
+        return {name: stack.dims for name, stack in self.stacks.items()}
+
+    @contextmanager
+    def giving(self, values: dict[str, Any]) -> Iterator[None]:
+        """Lets the layers find the values instead of looking for the tensors that they know."""
+        with ExitStack() as exits:
+            for name, value in values.items():
+                exits.enter_context(self.caches[name].giving(value))
+            yield
+
+
+def stack_graphs(graphs: Sequence[tuple[Tensor, Tensor, Tensor | None]]) -> Stack:
+    """Stacks features, edges and weights of edges; edges that differ are known to the layers by what they keep, and
+    stand here as tensors without values, so that a layer which keeps nothing fails instead of taking another's.
+    """
+    edges = [graph[1:] for graph in graphs]
+    if any(member[i] is not edges[0][i] for member in edges for i in range(2)):
+        blank = tuple(None if part is None else torch.empty_like(part, device="meta") for part in edges[0])
+        edges = [blank] * len(graphs)
+    return stack([(graph[0], *member) for graph, member in zip(graphs, edges, strict=True)])
+
+
+def stack_kept(
+    models: Sequence[torch.nn.Module], graphs: Sequence[tuple[Tensor, Tensor, Tensor | None]]
+) -> dict[str, Stack]:
+    """Lets each member see its graph once and stacks what it keeps of it.
+
+    Args:
+        models (Sequence[torch.nn.Module]): The members.
+        graphs (Sequence[tuple]): Features, edges and weights of edges of each.
+    """
+    kept: list[dict[str, Any]] = []
+    known: dict[Any, dict[str, Any]] = {}
+    for model, graph in zip(models, graphs, strict=True):
+        # Members with the same graph and the same filters would compute the same.
+        key = tuple(id(tensor) for tensor in graph), torch.nn.Module.__repr__(model)
+        if key not in known:
+            known[key] = _kept_by(model, graph)
+        kept.append(known[key])
+    names = [name for name in kept[0] if all(name in member for member in kept)]
+    return {name: stack([member[name] for member in kept]) for name in names}
+
+
+def _kept_by(model: torch.nn.Module, graph: tuple[Tensor, Tensor, Tensor | None]) -> dict[str, Any]:
+    training = model.training
+    with torch.no_grad():
+        model.eval()(*graph)
+    model.train(training)
+    # What depends on the graph alone, directly or through what else is kept; not what was made of a hidden layer.
+    given = {id(tensor) for tensor in graph}
+    kept: dict[str, Any] = {}
+    for name, cache in caches_of(model).items():
+        last = cache.last()
+        if last is not None and all(id(tensor) in given for tensor in last[0]):
+            kept[name] = last[1]
+            given |= {id(leaf) for leaf in pytree.tree_leaves(last[1])}
+        cache.clear()
+    return kept
+
+
+def _filled_up(values: list[Any]) -> list[Any]:
+    if all(value is values[0] for value in values):
+        return values
+    if all(isinstance(value, SparseMatrix) for value in values):
+        entries = max(value.col.numel() for value in values)
+        once: dict[int, SparseMatrix] = {}
+        return [once.setdefault(id(value), _fill_up(value, entries)) for value in values]
+    if all(isinstance(value, AttentionGraph) for value in values):
+        entries = max(value.source.numel() for value in values)
+        if all(value.source.numel() == entries for value in values):
+            return values
+        graphs: dict[int, AttentionGraph] = {}
+        return [graphs.setdefault(id(value), fill_up(value, entries)) for value in values]
+    return values
+
+
+def _fill_up(matrix: SparseMatrix, entries: int) -> SparseMatrix:
+    """Returns the matrix with zeros in its last row, up to a number of entries."""
+    more = entries - matrix.col.numel()
+    if more == 0:
+        return matrix
+    arrays = matrix[:3]
+    filled = _fill_up_arrays(*arrays, more)
+    symmetric = all(a is b for a, b in zip(arrays, matrix[3:6], strict=True))
+    filled_t = filled if symmetric else _fill_up_arrays(*matrix[3:6], more)
+    return SparseMatrix(*filled, *filled_t, matrix.num_rows, matrix.num_cols)
+
+
+def _fill_up_arrays(crow: Tensor, col: Tensor, value: Tensor, more: int) -> tuple[Tensor, Tensor, Tensor]:
+    last = crow[-1:] + more
+    return torch.cat([crow[:-1], last]), F.pad(col, (0, more)), F.pad(value, (0, more))
+
+
+def _leaves_like(dims: Any, nesting: Any) -> list[int | None]:
+    """Returns the dimensions as a flat list; :obj:`None` would otherwise count as no leaf."""
+    leaves = pytree.tree_leaves(dims, is_leaf=lambda leaf: leaf is None)
+    assert len(leaves) == nesting.num_leaves
+    return leaves
+
+
+def _once_each(change: Callable[[Any, int | None], Any], leaves: list[Any], dims: list[int | None]) -> list[Any]:
+    """Changes every leaf, one that stands in two places once, so that it stays one."""
+    done: dict[int, Any] = {}
+    for leaf, dim in zip(leaves, dims, strict=True):
+        if id(leaf) not in done:
+            done[id(leaf)] = change(leaf, dim)
+    return [done[id(leaf)] for leaf in leaves]
