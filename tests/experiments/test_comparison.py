@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from bigcn.datasets import load_dataset, make_split
-from bigcn.experiments.comparison import Comparison, ComparisonResult, run
+from bigcn.experiments.comparison import Comparison, ComparisonResult
+from bigcn.experiments.execution import run
 from bigcn.experiments.records import RunResult, utc_now
 from bigcn.nn.registry import get_model
 from bigcn.noise import CASES, NoiseLevel

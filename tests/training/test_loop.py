@@ -19,10 +19,11 @@ class Script(Task):
     name = "node"
     monitor = "accuracy"
     num_outputs = 1
+    questions = loss_of = scored = answers = judge = scores = None  # the loop asks for loss and scores alone
 
     def __init__(self, scores, losses=None):
         self.x = torch.zeros(1)
-        self.scores, self.losses, self.evaluations, self.epochs = list(scores), losses, 0, []
+        self.written, self.losses, self.evaluations, self.epochs = list(scores), losses, 0, []
 
     def loss(self, model, epoch=0):
         assert model.training
@@ -30,7 +31,7 @@ class Script(Task):
         return -model.weight.sum() if self.losses is None else model.weight.sum() * 0 + self.losses[epoch - 1]
 
     def evaluate(self, model):
-        score = self.scores[self.evaluations]
+        score = self.written[self.evaluations]
         self.evaluations += 1
         return {"val": {"accuracy": score}, "test": {"accuracy": float(self.evaluations)}}
 
@@ -272,7 +273,7 @@ class Nothing(Script):
 @pytest.mark.parametrize("penalty", [0.0, 1.0])
 def test_the_penalty_reaches_the_logits(penalty, task):
     model, _ = build("bigcn:published", task)
-    logits = [conv.feature_graph.logits for conv in model.convs]
+    logits = [conv.feature_graph.packed_logits for conv in model.convs]
     before, norm = copy.deepcopy(logits), float(model.penalty().detach())
     train(model, Nothing([0.5] * 6), config(penalty=penalty, learning_rate=0.01), seed=1)
     first, second = (torch.equal(old, new) for old, new in zip(before, logits, strict=True))

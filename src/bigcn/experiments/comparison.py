@@ -7,14 +7,15 @@ from typing import Any, Literal
 
 from torch_geometric.data import Data
 
-from bigcn.datasets import default_protocol, fingerprint, get_spec, load_dataset, make_split
-from bigcn.experiments.records import RunResult, RunSpec, summarise, utc_now
+from bigcn.datasets import default_protocol, fingerprint, get_spec
+from bigcn.experiments.execution import Executor, execute
+from bigcn.experiments.graphs import load_dataset_once
+from bigcn.experiments.records import RunResult, RunSpec, summarise
 from bigcn.experiments.statistics import is_tie
 from bigcn.experiments.store import RunStore
 from bigcn.nn.registry import ModelContext, get_model
 from bigcn.noise import CASES, make_noise
-from bigcn.tasks import LinkPrediction, NodeClassification, Task
-from bigcn.training import TrainConfig, seeded, train
+from bigcn.training import TrainConfig
 
 TaskName = Literal["node", "link"]
 Pair = tuple[RunSpec, RunResult]
@@ -199,6 +200,8 @@ def run_comparison(
     store: RunStore,
     force: bool = False,
     on_run: Callable[[RunSpec, RunResult, bool], None] | None = None,
+    executor: Executor | None = None,
+    together: bool | None = None,
 ) -> ComparisonResult:
     """Runs what is not in the store yet, stores each run as it ends, and answers from the store.
 
@@ -207,61 +210,17 @@ def run_comparison(
         store (RunStore): Where runs are kept.
         force (bool, optional): If set to :obj:`True`, repeats runs that are stored. (default: :obj:`False`)
         on_run (Callable, optional): Called with each run, its result and whether it came from the store.
+        executor (Executor, optional): Who carries out the runs. (default: this process)
+        together (bool, optional): Whether runs that can be are trained as populations. (default: on a GPU)
     """
-    pairs = []
-    for spec in comparison.specs():
-        known = None if force else store.get(spec)
-        result = known or run(spec)
-        if known is None:
-            store.append(spec, result)
-        if on_run is not None:
-            on_run(spec, result, known is not None)
-        pairs.append((spec, result))
-    return ComparisonResult(comparison, tuple(pairs))
-
-
-def run(spec: RunSpec) -> RunResult:
-    """Carries out one run, whatever made it; a run that diverges is a failed one, not an error.
-
-    Args:
-        spec (RunSpec): What to run.
-    """
-    entry = get_model(spec.model)
-    config = TrainConfig(**spec.settings["training"])
-    started = utc_now()
-    data = noisy_graph(spec.dataset, spec.case, spec.value, spec.seed)
-    task = _task(spec, data, entry.prepare).to(spec.device)
-    with seeded(spec.seed, spec.device):
-        model = entry.model(task.num_features, out_channels=task.num_outputs, **spec.settings["model"])
-        model = model.to(spec.device)
-    try:
-        outcome = train(model, task, config, seed=spec.seed)
-    except FloatingPointError as error:
-        return RunResult(metrics={}, status="failed", error=str(error), seconds=0.0, started=started)
-    return RunResult(
-        metrics=outcome.metrics | {f"val_{name}": value for name, value in outcome.val_metrics.items()},
-        seconds=outcome.seconds,
-        started=started,
-        epochs=outcome.epochs,
-        details={"best_epoch": outcome.best_epoch, "stopped": outcome.stopped, "curves": outcome.curves},
-    )
+    specs = comparison.specs()
+    results = execute(specs, store, force, on_run, executor, together)
+    return ComparisonResult(comparison, tuple(zip(specs, results, strict=True)))
 
 
 @lru_cache(maxsize=2)
 def noisy_graph(dataset: str, case: str, value: float | None, seed: int) -> Data:
     """Returns a graph with noise of the given seed; the last ones are kept, since all models share them."""
-    data = _clean_graph(dataset)
+    data = load_dataset_once(dataset)
     noise = None if value is None else make_noise(case, value, seed)
     return data if noise is None else noise(data)
-
-
-@lru_cache(maxsize=1)
-def _clean_graph(dataset: str) -> Data:
-    return load_dataset(dataset)
-
-
-def _task(spec: RunSpec, data: Data, prepare: Callable[[Data], Data]) -> Task:
-    if spec.task == "link":
-        return LinkPrediction(data, seed=spec.seed, negatives=spec.settings["negatives"], prepare=prepare)
-    split = make_split(data, spec.dataset, spec.protocol, spec.seed)
-    return NodeClassification(data, split, num_classes=get_spec(spec.dataset).classes, prepare=prepare)

@@ -1,5 +1,6 @@
 """What every task offers to the training loop."""
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -102,6 +103,18 @@ class Task(ABC):
             # One transfer, and the counting on the host: a dozen tiny kernels would each have to be waited for.
             answers = self.answers(self.outputs(model), *self.scored()).cpu()
         return self.scores(answers)
+
+    def with_features(self, x: Tensor) -> "Task":
+        """Returns the same task on the same graph with other features.
+
+        Args:
+            x (torch.Tensor): The features, one row per node.
+        """
+        if x.dim() != 2 or x.size(0) != self.x.size(0):
+            raise ValueError(f"'x' must have one row for each of the {self.x.size(0)} nodes (got {list(x.shape)})")
+        other = copy.copy(self)
+        other.x = x
+        return other
 
     def to(self, device: torch.device | str) -> "Task":
         """Moves the tensors of the task, in place, and returns it."""

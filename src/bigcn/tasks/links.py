@@ -15,6 +15,8 @@ from bigcn.tasks.base import Scores, Task, features_of
 from bigcn.tasks.pairs import PairSampler, pair_numbers, pairs_of
 
 PARTS = ("train", "val", "test")
+#: How many bytes of negatives are kept; a hundred epochs of the paper's graphs.
+KEPT_BYTES = 2**26
 
 
 class LinkPrediction(Task):
@@ -89,14 +91,21 @@ class LinkPrediction(Task):
         self.positives = {part: self._pairs(parts[part]) for part in PARTS}
         #: The negatives of each part; those of training are drawn anew in each epoch if they are to be fresh.
         self.fixed_negatives = {part: self._pairs(held_out[part]) for part in PARTS}
+        self._drawn: dict[int, Tensor] = {}
         self.to(self.x.device)
 
     def training_negatives(self, epoch: int) -> Tensor:
         """Returns the negatives that an epoch is trained on, of shape :obj:`[2, num_pairs]`."""
         if self.negatives == "fixed":
             return self.fixed_negatives["train"]
-        numbers = self._sampler.draw(self.positives["train"].size(1), self._generator(2, epoch))
-        return self._pairs(numbers).to(self.x.device)
+        if epoch not in self._drawn:
+            size = 8 * self.positives["train"].size(1)
+            while self._drawn and (len(self._drawn) + 1) * size > KEPT_BYTES:
+                self._drawn.pop(next(iter(self._drawn)))
+            numbers = self._sampler.draw(self.positives["train"].size(1), self._generator(2, epoch))
+            # Half the memory: they are kept for the next model, and for tasks with other features.
+            self._drawn[epoch] = self._pairs(numbers).to(torch.int32).to(self.x.device)
+        return self._drawn[epoch].to(torch.int64)
 
     def embeddings(self, model: torch.nn.Module) -> Tensor:
         """Returns the unit-length embeddings of all nodes."""
@@ -124,6 +133,7 @@ class LinkPrediction(Task):
 
     def to(self, device: torch.device | str) -> "LinkPrediction":
         super().to(device)
+        self._drawn = {}
         for pairs in (self.positives, self.fixed_negatives):
             for part in PARTS:
                 pairs[part] = pairs[part].to(device)

@@ -1,0 +1,173 @@
+"""Carrying out runs: which of them train together, where their graphs come from, who carries them out."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from bigcn.experiments.graphs import GraphSource
+from bigcn.experiments.records import RunResult, RunSpec, utc_now
+from bigcn.experiments.store import RunStore
+from bigcn.nn.registry import get_model
+from bigcn.training import TrainConfig, TrainResult, seeded, train
+from bigcn.training.population import Member, train_population
+
+#: What may differ between the members of a population.
+OWN_MODEL, OWN_TRAINING = ("p", "node_strength", "feature_strength"), ("weight_decay", "penalty")
+#: Cases that change the size of the graph or of its features, so that different amounts cannot train together.
+RESIZING = ("structure-mistakes", "feature-rate")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Runs that are carried out as one piece of work.
+
+    Args:
+        specs (tuple[RunSpec, ...]): The runs.
+        together (bool, optional): Whether they train as one population. (default: :obj:`False`)
+        max_memory (int, optional): See :func:`~bigcn.training.population.train_population`. (default: :obj:`None`)
+    """
+
+    specs: tuple[RunSpec, ...]
+    together: bool = False
+    max_memory: int | None = None
+
+
+class Executor(Protocol):
+    """Carries out units, in any order and wherever it likes."""
+
+    def run(self, units: Sequence[Unit]) -> Iterator[tuple[Unit, list[RunResult]]]:
+        """Gives each unit with its results as it ends."""
+
+
+class LocalExecutor:
+    """Carries out units one after the other in this process."""
+
+    def run(self, units: Sequence[Unit]) -> Iterator[tuple[Unit, list[RunResult]]]:
+        graphs = GraphSource()
+        for unit in units:
+            yield unit, run_unit(unit, graphs)
+
+
+def make_units(specs: Iterable[RunSpec], together: bool, max_memory: int | None = None) -> list[Unit]:
+    """Divides runs into units: one for each, or one for all that can be trained together.
+
+    Args:
+        specs (Iterable[RunSpec]): The runs.
+        together (bool): Whether to train populations.
+        max_memory (int, optional): The bytes that a population may take. (default: :obj:`None`)
+    """
+    if not together:
+        return [Unit((spec,)) for spec in specs]
+    groups: dict[str, list[RunSpec]] = {}
+    for spec in specs:
+        groups.setdefault(_group(spec), []).append(spec)
+    return [Unit(tuple(group), True, max_memory) for group in groups.values()]
+
+
+def _group(spec: RunSpec) -> str:
+    model = {key: value for key, value in spec.settings["model"].items() if key not in OWN_MODEL}
+    training = {key: value for key, value in spec.settings["training"].items() if key not in OWN_TRAINING}
+    # Without a strength a direction is off, which is another structure.
+    off = [spec.settings["model"].get(key) == 0 for key in OWN_MODEL]
+    value = spec.value if spec.case in RESIZING else None
+    kind = spec.model.partition(":")[0]
+    rest = (spec.task, spec.dataset, spec.protocol, spec.case, value, kind, spec.device, spec.settings.get("negatives"))
+    return json.dumps([rest, model, training, off], sort_keys=True)
+
+
+def execute(
+    specs: Sequence[RunSpec],
+    store: RunStore,
+    force: bool = False,
+    on_run: Callable[[RunSpec, RunResult, bool], None] | None = None,
+    executor: Executor | None = None,
+    together: bool | None = None,
+    max_memory: int | None = None,
+) -> list[RunResult]:
+    """Carries out what is not in the store yet, stores each run as it ends, and answers from the store.
+
+    Args:
+        specs (Sequence[RunSpec]): The runs.
+        store (RunStore): Where runs are kept; nobody but the caller writes into it.
+        force (bool, optional): If set to :obj:`True`, repeats runs that are stored. (default: :obj:`False`)
+        on_run (Callable, optional): Called with each run, its result and whether it came from the store.
+        executor (Executor, optional): Who carries out the runs. (default: this process)
+        together (bool, optional): Whether to train populations. (default: on a GPU)
+        max_memory (int, optional): The bytes that a population may take. (default: :obj:`None`)
+    """
+    known: dict[str, RunResult] = {}
+    missing = []
+    for spec in specs:
+        found = None if force else store.get(spec)
+        if found is None:
+            missing.append(spec)
+            continue
+        known[spec.key] = found
+        if on_run is not None:
+            on_run(spec, found, True)
+    if together is None:
+        together = any(spec.device == "cuda" for spec in missing)
+    for unit, results in (executor or LocalExecutor()).run(make_units(missing, together, max_memory)):
+        for spec, result in zip(unit.specs, results, strict=True):
+            store.append(spec, result)
+            known[spec.key] = result
+            if on_run is not None:
+                on_run(spec, result, False)
+    return [known[spec.key] for spec in specs]
+
+
+def run_unit(unit: Unit, graphs: GraphSource | None = None) -> list[RunResult]:
+    """Carries out the runs of a unit; a run that diverges is a failed one, not an error.
+
+    Args:
+        unit (Unit): The runs.
+        graphs (GraphSource, optional): Where graphs come from, to share them between units. (default: a new one)
+    """
+    graphs = GraphSource() if graphs is None else graphs
+    if not unit.together:
+        return [run(spec, graphs) for spec in unit.specs]
+    started = utc_now()
+    tasks = graphs.tasks(unit.specs)
+    members = []
+    for spec, task in zip(unit.specs, tasks, strict=True):
+        with seeded(spec.seed, spec.device):
+            model = _build(spec, task.num_features, task.num_outputs).to(spec.device)
+        members.append(Member(model, task, TrainConfig(**spec.settings["training"]), spec.seed))
+    outcomes = train_population(members, unit.max_memory)
+    return [_result(outcome, started, {"population": len(members)}) for outcome in outcomes]
+
+
+def run(spec: RunSpec, graphs: GraphSource | None = None) -> RunResult:
+    """Carries out one run, whatever made it; a run that diverges is a failed one, not an error.
+
+    Args:
+        spec (RunSpec): What to run.
+        graphs (GraphSource, optional): Where graphs come from. (default: a new one)
+    """
+    started = utc_now()
+    task = (graphs or GraphSource()).tasks((spec,))[0]
+    with seeded(spec.seed, spec.device):
+        model = _build(spec, task.num_features, task.num_outputs).to(spec.device)
+    outcome: TrainResult | FloatingPointError
+    try:
+        outcome = train(model, task, TrainConfig(**spec.settings["training"]), seed=spec.seed)
+    except FloatingPointError as error:
+        outcome = error
+    return _result(outcome, started, {})
+
+
+def _build(spec: RunSpec, in_channels: int, out_channels: int) -> Any:
+    return get_model(spec.model).model(in_channels, out_channels=out_channels, **spec.settings["model"])
+
+
+def _result(outcome: TrainResult | FloatingPointError, started: str, details: dict[str, Any]) -> RunResult:
+    if isinstance(outcome, FloatingPointError):
+        return RunResult(metrics={}, status="failed", error=str(outcome), seconds=0.0, started=started)
+    return RunResult(
+        metrics=outcome.metrics | {f"val_{name}": value for name, value in outcome.val_metrics.items()},
+        seconds=outcome.seconds,
+        started=started,
+        epochs=outcome.epochs,
+        details={"best_epoch": outcome.best_epoch, "stopped": outcome.stopped, "curves": outcome.curves} | details,
+    )

@@ -1,0 +1,129 @@
+"""The graphs that runs need: loaded, corrupted and split once, and shared by all runs that need the same."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from torch import Tensor
+from torch_geometric.data import Data
+
+from bigcn.datasets import get_spec, load_dataset, make_split
+from bigcn.experiments.records import RunSpec
+from bigcn.nn.registry import get_model
+from bigcn.noise import make_noise
+from bigcn.tasks import LinkPrediction, NodeClassification, Task
+
+#: How much of the noisy features is kept for the next unit, in bytes, on a GPU and in main memory.
+KEPT_BYTES = {"cuda": 24 * 2**30, "cpu": 2**30}
+#: How many noisy graphs are made at the same time; the generators of NumPy let other threads work meanwhile.
+THREADS = 8
+
+
+class GraphSource:
+    """Makes the tasks of runs.
+
+    Noise on features leaves the graph, its split and its negatives alone, so that these are made once for each seed
+    and shared; what is shared is the very same tensor, which a population then keeps once.
+    """
+
+    def __init__(self) -> None:
+        self._graphs: dict[tuple[str, str], Data] = {}
+        self._features: OrderedDict[tuple[Any, ...], Tensor] = OrderedDict()
+        self._tasks: OrderedDict[tuple[Any, ...], Task] = OrderedDict()
+
+    def tasks(self, specs: Sequence[RunSpec]) -> list[Task]:
+        """Returns the task of each run, on its device."""
+        noisy: dict[tuple[Any, ...], Callable[[], Data]] = {}
+        for spec in specs:
+            if self._is_missing(spec):
+                noisy[_noise_key(spec)] = lambda spec=spec: _noisy(load_dataset_once(spec.dataset), spec)  # type: ignore[misc]
+        found: dict[tuple[Any, ...], Data] = {}
+        if len(noisy) > 1:
+            with ThreadPoolExecutor(THREADS) as pool:
+                found = dict(zip(noisy, pool.map(lambda make: make(), noisy.values()), strict=True))
+        else:
+            found = {key: make() for key, make in noisy.items()}
+        return [self._task(spec, found) for spec in specs]
+
+    def _is_missing(self, spec: RunSpec) -> bool:
+        if spec.case == "structure-mistakes":
+            return _task_key(spec) not in self._tasks
+        return spec.case != "clean" and _noise_key(spec) not in self._features
+
+    def _task(self, spec: RunSpec, noisy: dict[tuple[Any, ...], Data]) -> Task:
+        if spec.case == "clean":
+            return self._base(spec, None)
+        if spec.case == "structure-mistakes":
+            return self._base(spec, noisy.get(_noise_key(spec)))
+        key = _noise_key(spec)
+        if key not in self._features:
+            self._features[key] = noisy[key].x.to(spec.device)
+        self._features.move_to_end(key)
+        while _bytes(self._features) > KEPT_BYTES[spec.device] and len(self._features) > 1:
+            self._features.popitem(last=False)
+        x = self._features.get(key)
+        return self._base(spec, None).with_features(noisy[key].x.to(spec.device) if x is None else x)
+
+    def _base(self, spec: RunSpec, data: Data | None) -> Task:
+        """Returns the task on the graph with its clean features, or on a graph of its own."""
+        key = _task_key(spec)
+        if key not in self._tasks:
+            if spec.case == "structure-mistakes":
+                graph = (data if data is not None else _noisy(load_dataset_once(spec.dataset), spec)).to(spec.device)
+                graph.x = self._graph(spec).x  # the features stay as they were: the same tensor for all
+            else:
+                graph = self._graph(spec)
+            self._tasks[key] = make_task(spec, graph, get_model(spec.model).prepare).to(spec.device)
+            while len(self._tasks) > 400:
+                self._tasks.popitem(last=False)
+        return self._tasks[key]
+
+    def _graph(self, spec: RunSpec) -> Data:
+        key = (spec.dataset, spec.device)
+        if key not in self._graphs:
+            clean = load_dataset_once(spec.dataset)
+            self._graphs = {key: Data(**clean.to_dict()).to(spec.device)}  # one at a time
+            self._tasks.clear()
+        return self._graphs[key]
+
+
+def make_task(spec: RunSpec, data: Data, prepare: Callable[[Data], Data]) -> Task:
+    """Returns the task of a run on a graph."""
+    if spec.task == "link":
+        return LinkPrediction(data, seed=spec.seed, negatives=spec.settings["negatives"], prepare=prepare)
+    split = make_split(data, spec.dataset, spec.protocol, spec.seed)
+    return NodeClassification(data, split, num_classes=get_spec(spec.dataset).classes, prepare=prepare)
+
+
+_loaded: dict[str, Data] = {}
+
+
+def load_dataset_once(name: str) -> Data:
+    """Returns a graph of the registry, read once."""
+    if name not in _loaded:
+        _loaded.clear()
+        _loaded[name] = load_dataset(name)
+    return _loaded[name]
+
+
+def _task_key(spec: RunSpec) -> tuple[Any, ...]:
+    """Names what a task depends on besides its features."""
+    own = (spec.case, spec.value) if spec.case == "structure-mistakes" else ()
+    seed = spec.seed if spec.task == "link" or spec.protocol == "random" or own else None
+    negatives, prepare = spec.settings.get("negatives"), get_model(spec.model).prepare
+    return spec.dataset, spec.device, spec.task, spec.protocol, seed, negatives, prepare, own
+
+
+def _noise_key(spec: RunSpec) -> tuple[Any, ...]:
+    return spec.dataset, spec.device, spec.case, spec.value, spec.seed
+
+
+def _noisy(data: Data, spec: RunSpec) -> Data:
+    assert spec.value is not None
+    noise = make_noise(spec.case, spec.value, spec.seed)
+    return data if noise is None else noise(data)
+
+
+def _bytes(tensors: OrderedDict[tuple[Any, ...], Tensor]) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
