@@ -263,7 +263,8 @@ class BiGCNConv(MessagePassing):
         graph = self.feature_graph
         spread = isinstance(edge_index, SpreadGraph)
         tensors = (x, None if spread else edge_index, edge_weight)
-        if graph.from_input and self._may_cache(*tensors) and not self.explain:
+        may_cache = self._operands.given or (self._may_cache(*tensors) and not self.explain)
+        if graph.from_input and may_cache:
             # A spread graph never changes, and is the same one only if it is itself.
             key = edge_index if spread else None
             operand: Operand = self._operands.get(tensors, key, lambda: graph.operand(x, hop))

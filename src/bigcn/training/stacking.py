@@ -133,28 +133,35 @@ def stack_kept(
     """
     kept: list[dict[str, Any]] = []
     known: dict[Any, dict[str, Any]] = {}
+    results: dict[Any, Any] = {}
     for model, graph in zip(models, graphs, strict=True):
         # Members with the same graph and the same filters would compute the same.
-        key = tuple(id(tensor) for tensor in graph), torch.nn.Module.__repr__(model)
+        filters = torch.nn.Module.__repr__(model)
+        key = tuple(id(tensor) for tensor in graph), filters
         if key not in known:
-            known[key] = _kept_by(model, graph)
+            known[key] = {
+                # So would layers that look at the edges alone, when only the features differ.
+                name: results.setdefault((name, filters, tuple(id(tensor) for tensor in asked)), (asked, result))[1]
+                for name, (asked, result) in _kept_by(model, graph).items()
+            }
         kept.append(known[key])
     names = [name for name in kept[0] if all(name in member for member in kept)]
     return {name: stack([member[name] for member in kept]) for name in names}
 
 
-def _kept_by(model: torch.nn.Module, graph: tuple[Tensor, Tensor, Tensor | None]) -> dict[str, Any]:
+def _kept_by(model: torch.nn.Module, graph: tuple[Tensor, Tensor, Tensor | None]) -> dict[str, tuple[Any, Any]]:
+    """Returns what each cache of a model was asked, and what it answered."""
     training = model.training
     with torch.no_grad():
         model.eval()(*graph)
     model.train(training)
     # What depends on the graph alone, directly or through what else is kept; not what was made of a hidden layer.
     given = {id(tensor) for tensor in graph}
-    kept: dict[str, Any] = {}
+    kept: dict[str, tuple[Any, Any]] = {}
     for name, cache in caches_of(model).items():
         last = cache.last()
         if last is not None and all(id(tensor) in given for tensor in last[0]):
-            kept[name] = last[1]
+            kept[name] = last
             given |= {id(leaf) for leaf in pytree.tree_leaves(last[1])}
         cache.clear()
     return kept
