@@ -148,15 +148,86 @@ def test_gradients_through_vmap():
     assert torch.allclose(blocks.grad, 2 * dense.t() @ (dense @ blocks.detach()))
 
 
-def test_vmap_over_matrices_is_refused():
+def members_of_a_population(symmetric, count=3, size=5, entries=8):
+    """Matrices of equal size and number of entries, with arrays stacked as vmap takes them."""
+    out = []
+    for seed in range(count):
+        row, col, value, _ = random_matrix(size, size, entries, seed)
+        if symmetric:
+            row, col, value = torch.cat([row, col]), torch.cat([col, row]), torch.cat([value, value]) / 4
+        out.append(sparse_from_edges(row, col, value, (size, size)))
+    return out, [torch.stack(arrays) for arrays in zip(*(matrix[:6] for matrix in out), strict=True)]
+
+
+@pytest.mark.parametrize("shared_block", [False, True])
+def test_vmap_over_matrices(shared_block):
+    matrices, arrays = members_of_a_population(symmetric=False)
+    blocks = torch.randn(*(() if shared_block else (3,)), 5, 2, dtype=torch.float64, requires_grad=True)
+
+    def product(*args):
+        return SparseMatrix(*args[:6], 5, 5).matmul(args[6])
+
+    dims = (0,) * 6 + (None if shared_block else 0,)
+    out = torch.func.vmap(product, in_dims=dims)(*arrays, blocks)
+    expected = torch.stack([m.matmul(blocks if shared_block else blocks[i]) for i, m in enumerate(matrices)])
+    assert torch.allclose(out, expected)
+    weights = torch.randn_like(out)
+    got, wanted = (torch.autograd.grad((value * weights).sum(), blocks)[0] for value in (out, expected))
+    assert torch.allclose(got, wanted)
+
+
+def test_vmap_over_values_of_one_pattern():
     matrix, _ = operands()
-    values = torch.stack([matrix.value, matrix.value])
+    values = torch.stack([matrix.value, 2 * matrix.value])
+    values_t = torch.stack([matrix.value_t, 2 * matrix.value_t])
+    block = torch.randn(4, 3, dtype=torch.float64)
 
-    def product(value):
-        return SparseMatrix(*matrix[:2], value, *matrix[3:]).matmul(torch.ones(4, 1, dtype=torch.float64))
+    def product(value, value_t):
+        return SparseMatrix(*matrix[:2], value, *matrix[3:5], value_t, *matrix[6:]).matmul(block)
 
-    with pytest.raises(NotImplementedError, match="block-diagonally"):
-        torch.func.vmap(product)(values)
+    out = torch.func.vmap(product)(values, values_t)
+    assert torch.allclose(out, torch.stack([matrix.matmul(block), 2 * matrix.matmul(block)]))
+
+
+@pytest.mark.parametrize("own_matrix", [False, True])
+@pytest.mark.parametrize("own_coefficients", [False, True])
+@pytest.mark.parametrize("num_parts", [1, 2])
+def test_vmap_over_filters(own_matrix, own_coefficients, num_parts):
+    matrices, arrays = members_of_a_population(symmetric=True)
+    if not own_matrix:
+        matrices, arrays = [matrices[0]] * 3, list(matrices[0][:6])
+    coefficients = torch.randn(*((3,) if own_coefficients else ()), 4, num_parts, dtype=torch.float64)
+    parts = torch.randn(3, num_parts, 5, 2, dtype=torch.float64, requires_grad=True)
+
+    def filtered(*args):
+        return chebyshev_filter(SparseMatrix(*args[:6], 5, 5), args[6], list(args[7].unbind(0)))
+
+    dims = ((0 if own_matrix else None),) * 6 + (0 if own_coefficients else None, 0)
+    out = torch.func.vmap(filtered, in_dims=dims)(*arrays, coefficients, parts)
+    expected = torch.stack(
+        [
+            chebyshev_filter(matrix, coefficients[i] if own_coefficients else coefficients, list(parts[i].unbind(0)))
+            for i, matrix in enumerate(matrices)
+        ]
+    )
+    assert torch.allclose(out, expected)
+    weights = torch.randn_like(out)
+    got, wanted = (torch.autograd.grad((value * weights).sum(), parts)[0] for value in (out, expected))
+    assert torch.allclose(got, wanted)
+
+
+def test_arrays_edited_in_place_are_joined_anew():
+    matrices, arrays = members_of_a_population(symmetric=False)
+    block = torch.eye(5, dtype=torch.float64)
+
+    def product(*args):
+        return SparseMatrix(*args, 5, 5).matmul(block)
+
+    torch.func.vmap(product)(*arrays)
+    for array in arrays:
+        array.copy_(array.flip(0))
+    expected = torch.stack([matrix.matmul(block) for matrix in reversed(matrices)])
+    assert torch.allclose(torch.func.vmap(product)(*arrays), expected)
 
 
 def test_operator_is_well_behaved():

@@ -99,16 +99,19 @@ def chebyshev(
     blocks = parts.to(dtype).contiguous().view(len(parts), scales.size(2), -1, width)
     multiply = _multiplier(crow, col, value, blocks[0].view(rows, width))
 
-    def term(j: int) -> Tensor:
-        scaled = blocks[0] * scales[j, 0] if len(blocks) == 1 else (blocks * scales[j]).sum(dim=0)
-        return scaled.reshape(rows, width)
+    def minus_term(total: Tensor, j: int) -> Tensor:
+        """Subtracts the j-th term from a total, part by part, in as few passes over memory as it takes."""
+        total = torch.addcmul(total.reshape(blocks.shape[1:]), blocks[0], scales[j, 0], value=-1)
+        for m in range(1, len(blocks)):
+            total.addcmul_(blocks[m], scales[j, m], value=-1)
+        return total.view(rows, width)
 
     degree = coefficients.size(0) - 1
-    older, newer = None, term(degree)
+    older, newer = None, minus_term(torch.zeros_like(blocks[0]), degree).neg_()
     with _own_precision(parts):
         for j in range(degree - 1, -1, -1):
-            rest = term(j) if older is None else term(j).sub_(older)
-            older, newer = newer, multiply(newer, rest, 1, 2 if j else 1)
+            rest = minus_term(torch.zeros_like(blocks[0]) if older is None else older, j)
+            older, newer = newer, multiply(newer, rest, -1, 2 if j else 1)
     return newer.to(parts.dtype)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.func import functional_call, stack_module_state, vmap
+from torch.func import functional_call, vmap
 
 from bigcn.tasks.base import Task
 from bigcn.training.config import TrainResult
@@ -36,8 +36,10 @@ class PopulationStep:
         stacks = stack_kept(models, graphs)
         self.model = models[0]
         self.wrapped = _WithPenalty(self.model)
-        parameters, _ = stack_module_state(models)
-        self.parameters = {name: parameter.requires_grad_() for name, parameter in parameters.items()}
+        named = [dict(model.named_parameters()) for model in models]
+        self.parameters = {
+            name: torch.stack([member[name].detach() for member in named]).requires_grad_() for name in named[0]
+        }
         self.buffers = _stacked_buffers(models)
         self.kept = Kept(self.model, stacks)
         self.graph = stack_graphs(graphs)
