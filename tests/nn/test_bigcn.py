@@ -142,11 +142,22 @@ def test_compiles_without_a_break(graph, name):
 @pytest.mark.parametrize("gcn_layers", [0, 1, 2])
 def test_gcn_layers_are_on_top(graph, gcn_layers):
     model = BiGCN(D, 8, 3, C, gcn_layers=gcn_layers, feature_graph="learnable", cached=True)
-    kinds = [type(conv) for conv in model.convs]
-    assert kinds == [BiGCNConv] * (3 - gcn_layers) + [GCNConv] * gcn_layers
+    kinds = [isinstance(conv, GCNConv) for conv in model.convs]
+    assert kinds == [False] * (3 - gcn_layers) + [True] * gcn_layers
+    assert all(isinstance(conv, BiGCNConv) for conv in model.convs[: 3 - gcn_layers])
     assert model(*graph).shape == (N, C)
     assert model.num_hops == sum(conv.num_hops for conv in model.convs[: 3 - gcn_layers]) + gcn_layers
     model.penalty().backward()
+
+
+def test_gcn_layers_keep_their_graph_and_no_other(graph):
+    torch.manual_seed(0)
+    model = BiGCN(D, 8, 2, C, gcn_layers=1, cached=True)
+    other = BiGCN(D, 8, 2, C, gcn_layers=1)
+    other.load_state_dict(model.state_dict())
+    x, edges = graph[:2]
+    for edge_index in (edges, edges[:, :4], edges):
+        assert torch.allclose(model(x, edge_index), other(x, edge_index), atol=1e-6)
 
 
 @pytest.mark.parametrize("gcn_layers", [-1, 2, 3])
@@ -210,8 +221,8 @@ def test_penalty_of_all_layers_or_the_first(operator):
     model.penalty_layers = "first"
     assert model.penalty().item() == pytest.approx(first.abs().sum().item(), rel=1e-5)
     model.penalty().backward()
-    assert model.convs[0].feature_graph.logits.grad is not None
-    assert model.convs[1].feature_graph.logits.grad is None
+    assert model.convs[0].feature_graph.packed_logits.grad is not None
+    assert model.convs[1].feature_graph.packed_logits.grad is None
 
 
 @pytest.mark.parametrize("option", ["last", None])
@@ -255,7 +266,7 @@ def test_training_lowers_the_loss(make_graph, name, form):
         losses.append(loss.item())
     assert losses[-1] < 0.9 * losses[0]
     if name == "learnable":  # and the graph learns with it
-        assert all(conv.feature_graph.logits.grad.abs().sum() > 0 for conv in model.convs)
+        assert all(conv.feature_graph.packed_logits.grad.abs().sum() > 0 for conv in model.convs)
 
 
 # The published settings.

@@ -92,7 +92,8 @@ def execute(
         store (RunStore): Where runs are kept; nobody but the caller writes into it.
         force (bool, optional): If set to :obj:`True`, repeats runs that are stored. (default: :obj:`False`)
         on_run (Callable, optional): Called with each run, its result and whether it came from the store.
-        executor (Executor, optional): Who carries out the runs. (default: this process)
+        executor (Executor, optional): Who carries out the runs; what it leaves undone is missing from the answer.
+            (default: this process)
         together (bool, optional): Whether to train populations. (default: on a GPU)
         max_memory (int, optional): The bytes that a population may take. (default: :obj:`None`)
     """
@@ -114,7 +115,7 @@ def execute(
             known[spec.key] = result
             if on_run is not None:
                 on_run(spec, result, False)
-    return [known[spec.key] for spec in specs]
+    return [known[spec.key] for spec in specs if spec.key in known]
 
 
 def run_unit(unit: Unit, graphs: GraphSource | None = None) -> list[RunResult]:

@@ -9,7 +9,9 @@ from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.models.basic_gnn import BasicGNN
 
 from bigcn.feature_graphs import FeatureGraph
+from bigcn.files import PathLike
 from bigcn.nn.bigcn_conv import BiGCNConv
+from bigcn.nn.product_layers import KeptGCNConv
 from bigcn.nn.published import published_settings
 
 
@@ -73,6 +75,20 @@ class BiGCN(BasicGNN):
             **kwargs,
         )
         self.penalty_layers = penalty_layers
+        # For saving; a finished feature graph is part of the first layer, and described from there.
+        self.arguments: dict[str, Any] = {
+            "in_channels": in_channels,
+            "hidden_channels": hidden_channels,
+            "num_layers": num_layers,
+            "out_channels": out_channels,
+            "dropout": dropout,
+            "gcn_layers": gcn_layers,
+            "hidden_feature_graph": hidden_feature_graph,
+            "penalty_layers": penalty_layers,
+            **kwargs,
+        }
+        if not isinstance(kwargs.get("feature_graph", "none"), str):
+            self.arguments["feature_graph"] = None
 
     def init_conv(
         self,
@@ -85,8 +101,9 @@ class BiGCN(BasicGNN):
     ) -> MessagePassing:
         layer = len(self.convs)
         if layer >= bigcn_layers:
-            # Not cached: GCNConv would take its first graph for every later one.
-            return GCNConv(in_channels, out_channels, bias=kwargs.get("bias", True))
+            # Not PyG's own cache, which would take its first graph for every later one.
+            layer_type = KeptGCNConv if kwargs.get("cached", False) else GCNConv
+            return layer_type(in_channels, out_channels, bias=kwargs.get("bias", True))
         if layer > 0:
             by_name = isinstance(feature_graph, str)
             if hidden_feature_graph is not None:
@@ -106,6 +123,30 @@ class BiGCN(BasicGNN):
     def num_hops(self) -> int:
         """How many hops the model reaches, which samplers of neighbourhoods must know."""
         return sum(conv.num_hops if isinstance(conv, BiGCNConv) else 1 for conv in self.convs)
+
+    def save_pretrained(self, folder: PathLike, overwrite: bool = False) -> None:
+        """Saves the model as a checkpoint, see :mod:`bigcn.training.checkpoint`.
+
+        Args:
+            folder (str or path): The folder, which may be empty, or hold an older checkpoint.
+            overwrite (bool, optional): If set to :obj:`True`, replaces an older checkpoint. (default: :obj:`False`)
+        """
+        from bigcn.training.checkpoint import Checkpoint, save_checkpoint
+
+        save_checkpoint(folder, Checkpoint(self), overwrite)
+
+    @classmethod
+    def from_pretrained(cls, folder: PathLike, device: torch.device | str = "cpu") -> "BiGCN":
+        """Returns the model of a checkpoint, in evaluation mode.
+
+        Args:
+            folder (str or path): The folder that :meth:`save_pretrained`, :meth:`BiGCNClassifier.save` or the command
+                :obj:`bigcn train` wrote.
+            device (torch.device, optional): Where to put the model. (default: :obj:`"cpu"`)
+        """
+        from bigcn.training.checkpoint import load_checkpoint
+
+        return load_checkpoint(folder, device).model
 
     @staticmethod
     def published(dataset: str, case: str = "clean", task: str = "node") -> dict[str, Any]:

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric import nn as pyg
 from torch_geometric.nn.conv import MessagePassing
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.typing import Adj, OptTensor
 from torch_geometric.utils import add_self_loops, remove_self_loops
 
@@ -60,6 +61,26 @@ SAGEConv = _by_product("SAGEConv", pyg.SAGEConv)
 GINConv = _by_product("GINConv", pyg.GINConv)
 APPNPConv = _by_product("APPNPConv", pyg.APPNP)
 SGConv = _by_product("SGConv", pyg.SGConv)
+
+
+class KeptGCNConv(GCNConv):  # type: ignore[misc, valid-type]
+    """PyG's GCN layer, keeping the normalised graph for as long as it is given the very same one."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._graphs = TensorCache()
+
+    def forward(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor = None) -> Tensor:
+        if self._graphs.given or may_keep(edge_index, edge_weight):
+            num_nodes, dtype = x.size(-2), x.dtype
+
+            def compute() -> SparseMatrix:
+                edges, weight = gcn_norm(*edges_of(edge_index, edge_weight), num_nodes, dtype=dtype)
+                return sparse_from_edges(edges[1], edges[0], weight, (num_nodes, num_nodes))
+
+            edge_index, edge_weight = self._graphs.get((edge_index, edge_weight), (num_nodes, dtype), compute), None
+        out: Tensor = super().forward(x, edge_index, edge_weight)
+        return out
 
 
 class AttentionGraph(NamedTuple):

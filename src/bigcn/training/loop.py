@@ -13,6 +13,7 @@ from torch import Tensor
 
 from bigcn.tasks.base import Scores, Task
 from bigcn.training.config import Progress, TrainConfig, TrainResult
+from bigcn.training.session import TrainSession
 
 #: Streams that one seed starts, so that dropout does not repeat the draws of the initial weights.
 STREAMS = {"weights": 0, "training": 1}
@@ -24,6 +25,7 @@ def train(
     config: TrainConfig | None = None,
     seed: int = 0,
     on_epoch: Callable[[Progress], bool | None] | None = None,
+    session: TrainSession | None = None,
 ) -> TrainResult:
     """Trains a model with Adam and keeps the epoch that does best on validation.
 
@@ -38,6 +40,8 @@ def train(
         seed (int, optional): The seed of what is random in training, such as dropout. (default: :obj:`0`)
         on_epoch (Callable, optional): Called after each epoch; training ends if it returns :obj:`True`.
             (default: :obj:`None`)
+        session (TrainSession, optional): Where training goes on from, if it holds anything, and what takes down where
+            it ended, if the callback ended it. (default: :obj:`None`)
     """
     config = TrainConfig.published(task.name) if config is None else config
     if not isinstance(config, TrainConfig):
@@ -53,8 +57,9 @@ def train(
         optimizer = _adam(parameters, config)
         best, curves = _Best(config.restore_best), _Curves(config.curves)
         stopped: Literal["patience", "max_epochs", "callback"] = "max_epochs"
+        epoch = trained = 0 if session is None else session.begin(model, optimizer, best, curves)
         model.train()
-        for epoch in range(1, config.max_epochs + 1):
+        for epoch in range(trained + 1, config.max_epochs + 1):
             loss = _step(model, task, optimizer, config.penalty, epoch)
             score = None
             if epoch % config.evaluate_every == 0 or epoch == config.max_epochs:
@@ -71,6 +76,8 @@ def train(
             if score is not None and config.patience is not None and epoch - best.epoch >= config.patience:
                 stopped = "patience"
                 break
+        if session is not None and stopped == "callback":
+            session.end(model, optimizer, best, curves, epoch)
         if best.scores is None:  # the callback ended it before the first evaluation
             scores = task.evaluate(model)
             best.offer(model, epoch, scores["val"][task.monitor], scores)
@@ -147,7 +154,7 @@ class _Best:
         self.keep_state = keep_state
         self.epoch, self.score = 0, -math.inf
         self.scores: Scores | None = None
-        self._state: dict[str, Any] = {}
+        self.state: dict[str, Any] = {}
 
     def offer(self, model: torch.nn.Module, epoch: int, score: float, scores: Scores) -> None:
         if score < self.score or math.isnan(score):
@@ -156,15 +163,15 @@ class _Best:
         if not self.keep_state:
             return
         state = model.state_dict()
-        if self._state.keys() != state.keys():
-            self._state = {key: _cloned(value) for key, value in state.items()}
+        if self.state.keys() != state.keys():
+            self.state = {key: _cloned(value) for key, value in state.items()}
             return
         for key, value in state.items():  # into the memory of the previous best
-            self._state[key] = self._state[key].copy_(value) if isinstance(value, Tensor) else value
+            self.state[key] = self.state[key].copy_(value) if isinstance(value, Tensor) else value
 
     def restore(self, model: torch.nn.Module) -> None:
-        if self._state:
-            model.load_state_dict(self._state)
+        if self.state:
+            model.load_state_dict(self.state)
 
 
 def _cloned(value: Any) -> Any:

@@ -58,7 +58,6 @@ class PopulationStep:
         self._train: Callable[[], object] = self._step
         self._answer: Callable[[], object] = self._answers
         self._runs = 0
-        self.answers: Tensor | None = None
         #: What happens after all members have answered; part of the captured graph.
         self.after: Callable[[Tensor, Tensor], object] | None = None
 
@@ -79,13 +78,13 @@ class PopulationStep:
         self._train()
         self._runs += 1
         if self.capture and self._runs == WARM_UP:
-            self._train = _captured(self._step, self.model)
+            self._train = _captured(self._step)
 
     def evaluate(self) -> None:
         """Asks all members what is validated and tested, and hands their answers on."""
         self._answer()
         if self.capture and self._runs >= WARM_UP and self._answer == self._answers:
-            self._answer = _captured(self._answers, self.model)
+            self._answer = _captured(self._answers)
 
     def drop(self, active: Tensor) -> None:
         """Goes on with some of the members."""
@@ -341,14 +340,14 @@ def _stacked_buffers(models: Sequence[torch.nn.Module]) -> Stack:
 def _judge(tasks: Sequence[Task]) -> Callable[[Tensor], Tensor]:
     """Returns how answers of all members are judged: at once where the right answers are the same for all."""
     first = tasks[0]
-    right = [task.right_answers() for task in tasks]
-    if all(answers is None or answers is right[0] or torch.equal(answers, right[0]) for answers in right):
+    right = [answers for task in tasks if (answers := task.right_answers()) is not None]
+    if all(answers is right[0] or torch.equal(answers, right[0]) for answers in right):
         return first.judge
     every = torch.stack(right)
     return lambda answers: first.judge(answers, every)
 
 
-def _captured(call: Callable[[], object], model: torch.nn.Module) -> Callable[[], object]:
+def _captured(call: Callable[[], object]) -> Callable[[], object]:
     """Returns a call as a CUDA graph."""
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()

@@ -58,7 +58,8 @@ def stack(values: Sequence[Any]) -> Stack:
     flat, nestings = zip(*(pytree.tree_flatten(value) for value in values), strict=True)
     if any(nesting != nestings[0] for nesting in nestings):
         raise CannotStack("the members keep different things")
-    leaves, dims = [], []
+    leaves: list[Any] = []
+    dims: list[int | None] = []
     known: dict[tuple[int, ...], Tensor] = {}
     for members in zip(*flat, strict=True):
         first = members[0]
@@ -115,7 +116,7 @@ def stack_graphs(graphs: Sequence[tuple[Tensor, Tensor, Tensor | None]]) -> Stac
     """Stacks features, edges and weights of edges; edges that differ are known to the layers by what they keep, and
     stand here as tensors without values, so that a layer which keeps nothing fails instead of taking another's.
     """
-    edges = [graph[1:] for graph in graphs]
+    edges: list[tuple[Any, ...]] = [graph[1:] for graph in graphs]
     if any(member[i] is not edges[0][i] for member in edges for i in range(2)):
         blank = tuple(None if part is None else torch.empty_like(part, device="meta") for part in edges[0])
         edges = [blank] * len(graphs)

@@ -1,0 +1,282 @@
+"""Carrying out the experiments of :mod:`bigcn.experiments.paper`: the plan, the choice on validation data, the rows."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from bigcn.datasets import default_protocol, fingerprint, get_spec
+from bigcn.experiments.contenders import Candidate, Contender
+from bigcn.experiments.execution import Executor, Unit, execute
+from bigcn.experiments.graphs import GraphSource
+from bigcn.experiments.paper import CHOICE_SEEDS, SEEDS, Experiment, Series
+from bigcn.experiments.published import published_number
+from bigcn.experiments.records import RunResult, RunSpec
+from bigcn.experiments.store import RunStore
+from bigcn.nn.registry import ModelContext, get_model
+from bigcn.training import TrainConfig
+
+METRICS = {"node": "accuracy", "link": "roc_auc"}
+#: The columns of the results, in order.
+COLUMNS = (
+    "experiment", "model", "tuning", "dataset", "task", "case", "value", "protocol", "metric", "mean", "std", "seeds",
+    "published", "validation", "chosen", "isolated", "low_degree", "epochs", "seconds",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How the experiments are run.
+
+    Args:
+        device (str): :obj:`"cpu"` or :obj:`"cuda"`.
+        seeds (tuple[int, ...], optional): The seeds. (default: the ten of the released code)
+        max_epochs (int, optional): A cap on the epochs of every run. (default: the paper's)
+    """
+
+    device: str
+    seeds: tuple[int, ...] = SEEDS
+    max_epochs: int | None = None
+
+    @property
+    def choice_seeds(self) -> tuple[int, ...]:
+        """The seeds that validation chooses with."""
+        return self.seeds[: len(CHOICE_SEEDS)]
+
+
+def make_spec(setting: Setting, series: Series, value: float | None, candidate: Candidate, seed: int) -> RunSpec:
+    """Returns one run of an experiment."""
+    entry, graph = get_model(candidate.model), get_spec(series.graph)
+    context = ModelContext(series.graph, series.case, series.task, graph.features, graph.classes)
+    training = {**asdict(entry.training(context)), "restore_best": False, **candidate.training}
+    config = TrainConfig.published(series.task, **training)
+    if setting.max_epochs is not None:
+        config = TrainConfig(**{**asdict(config), "max_epochs": setting.max_epochs})
+    settings: dict[str, Any] = {
+        "model": {**entry.settings(context), **candidate.settings},
+        "training": asdict(config),
+    }
+    if series.task == "link":
+        settings["negatives"] = "fresh"
+    protocol = "links-80-10-10" if series.task == "link" else series.protocol or default_protocol(series.graph)
+    return RunSpec(
+        task=series.task,
+        dataset=series.graph,
+        dataset_fingerprint=fingerprint(series.graph),
+        protocol=protocol,
+        case=series.case,
+        value=value,
+        model=entry.name,
+        settings=settings,
+        seed=seed,
+        device=setting.device,
+    )
+
+
+class Reproduction:
+    """Some of the experiments, and what is known of them.
+
+    Args:
+        experiments (Sequence[Experiment]): The experiments.
+        store (RunStore): Where runs are kept.
+        setting (Setting): How they are run.
+    """
+
+    def __init__(self, experiments: Sequence[Experiment], store: RunStore, setting: Setting) -> None:
+        self.experiments, self.store, self.setting = list(experiments), store, setting
+        self._known: dict[str, RunResult] = {}
+        for spec, result in store.rows(device=setting.device):
+            self._known[spec.key] = result
+
+    def choosing(self) -> list[RunSpec]:
+        """Returns the runs that validation chooses from, at one amount of noise of each series."""
+        return _once(
+            make_spec(self.setting, series, series.choice_value, candidate, seed)
+            for _, series, contender in self._contests()
+            for candidate in contender.candidates
+            for seed in self.setting.choice_seeds
+            if len(contender.candidates) > 1
+        )
+
+    def reporting(self) -> list[RunSpec]:
+        """Returns the runs that are reported; those of contenders whose candidate is not chosen yet are left out."""
+        return _once(
+            make_spec(self.setting, series, value, candidate, seed)
+            for _, series, contender in self._contests()
+            if (candidate := self.choice(series, contender)) is not None
+            for value in series.values or (None,)
+            for seed in self.setting.seeds
+        )
+
+    def choice(self, series: Series, contender: Contender) -> Candidate | None:
+        """Returns the candidate with the best mean validation score, or :obj:`None` if some have not run yet.
+
+        The test score is not looked at. Of equals, the first is taken.
+        """
+        if len(contender.candidates) == 1:
+            return contender.candidates[0]
+        best: tuple[float, Candidate] | None = None
+        for candidate in contender.candidates:
+            specs = [
+                make_spec(self.setting, series, series.choice_value, candidate, seed)
+                for seed in self.setting.choice_seeds
+            ]
+            results = [self._known.get(spec.key) for spec in specs]
+            if any(result is None for result in results):
+                return None
+            scores = [_validation(result, series.task) for result in results if result is not None]
+            mean = float(np.mean(scores))
+            if best is None or mean > best[0]:
+                best = (mean, candidate)
+        assert best is not None
+        return best[1]
+
+    def run(
+        self,
+        on_run: Callable[[RunSpec, RunResult, bool], None] | None = None,
+        executor: Executor | None = None,
+        together: bool | None = None,
+        max_memory: int | None = None,
+    ) -> None:
+        """Carries out what is missing: first what validation chooses from, then what is reported."""
+        for stage in (self.choosing, self.reporting):
+            missing = [spec for spec in _near_each_other(stage()) if spec.key not in self._known]
+
+            def remember(spec: RunSpec, result: RunResult, stored: bool) -> None:
+                self._known[spec.key] = result
+                if on_run is not None:
+                    on_run(spec, result, stored)
+
+            execute(missing, self.store, on_run=remember, executor=executor, together=together, max_memory=max_memory)
+
+    def missing(self) -> tuple[int, int]:
+        """Returns how many runs are still to be done, and how many there are in all.
+
+        Where validation has not chosen yet, the runs of the candidate to come are counted too.
+        """
+        choosing, reporting = self.choosing(), self.reporting()
+        specs = {spec.key for spec in (*choosing, *reporting)}
+        undecided = sum(
+            len(series.values or (None,)) * len(self.setting.seeds) - len(self.setting.choice_seeds)
+            for series, contender in {(s, c.name, c.tuning): (s, c) for _, s, c in self._contests()}.values()
+            if self.choice(series, contender) is None
+        )
+        return sum(key not in self._known for key in specs) + undecided, len(specs) + undecided
+
+    def estimate(self) -> float | None:
+        """Returns about how many seconds the missing runs will take, from those in the store, if there are any."""
+        times = [result.seconds for result in self._known.values() if result.status == "ok"]
+        return self.missing()[0] * float(np.mean(times)) if times else None
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Returns a row for every contender, graph and amount of noise that has run with all seeds."""
+        out = []
+        for experiment, series, contender in self._contests():
+            candidate = self.choice(series, contender)
+            if candidate is None:
+                continue
+            for value in series.values or (None,):
+                specs = [make_spec(self.setting, series, value, candidate, seed) for seed in self.setting.seeds]
+                results = [self._known.get(spec.key) for spec in specs]
+                if all(result is not None for result in results):
+                    found = [result for result in results if result is not None]
+                    out.append(_row(experiment, contender, candidate, specs[0], found))
+        return out
+
+    def scores(self, series: Series, contender: Contender, value: float | None) -> list[float] | None:
+        """Returns the test scores of a contender by seed, or :obj:`None` if some are missing."""
+        candidate = self.choice(series, contender)
+        if candidate is None:
+            return None
+        specs = [make_spec(self.setting, series, value, candidate, seed) for seed in self.setting.seeds]
+        results = [self._known.get(spec.key) for spec in specs]
+        if any(result is None for result in results):
+            return None
+        metric = METRICS[series.task]
+        return [result.metrics.get(metric, 0.0) for result in results if result is not None]
+
+    def _contests(self) -> Iterator[tuple[Experiment, Series, Contender]]:
+        for experiment in self.experiments:
+            for series in experiment.series:
+                for contender in experiment.contenders:
+                    yield experiment, series, contender
+
+
+class UntilExecutor:
+    """Carries out units in this process for as long as there is time; what is left is for the next time.
+
+    Args:
+        minutes (float, optional): After how long no further unit is begun. (default: no limit)
+    """
+
+    def __init__(self, minutes: float | None = None) -> None:
+        self.deadline = None if minutes is None else time.monotonic() + 60 * minutes
+
+    def run(self, units: Sequence[Unit]) -> Iterator[tuple[Unit, list[RunResult]]]:
+        from bigcn.experiments.execution import run_unit
+
+        graphs = GraphSource()
+        for unit in units:
+            if self.deadline is not None and time.monotonic() > self.deadline:
+                return
+            yield unit, run_unit(unit, graphs)
+
+
+def _row(
+    experiment: Experiment, contender: Contender, candidate: Candidate, spec: RunSpec, results: list[RunResult]
+) -> dict[str, Any]:
+    metric = METRICS[spec.task]
+    # A run that diverged counts as one that knows nothing; that is what a user would have got.
+    scores = np.array([result.metrics.get(metric, 0.0) for result in results])
+
+    def mean_of(name: str) -> float | None:
+        found = [result.metrics[name] for result in results if name in result.metrics]
+        return float(np.mean(found)) if found else None
+
+    row = {
+        "experiment": experiment.name,
+        "model": contender.name,
+        "tuning": contender.tuning,
+        "dataset": spec.dataset,
+        "task": spec.task,
+        "case": spec.case,
+        "value": spec.value,
+        "protocol": spec.protocol,
+        "metric": metric,
+        "mean": float(scores.mean()),
+        "std": float(scores.std(ddof=1)) if len(scores) > 1 else 0.0,
+        "seeds": len(scores),
+        "published": _share(published_number(contender.name, spec.task, spec.dataset, spec.case, spec.value), spec),
+        "validation": mean_of(f"val_{metric}"),
+        "chosen": candidate.describe(),
+        "isolated": mean_of("accuracy_isolated"),
+        "low_degree": mean_of("accuracy_low_degree"),
+        "epochs": float(np.mean([result.epochs or 0 for result in results])),
+        "seconds": float(np.sum([result.seconds for result in results])),
+    }
+    return {column: row[column] for column in COLUMNS}
+
+
+def _share(percent: float | None, spec: RunSpec) -> float | None:
+    # The paper's clean numbers belong to the authors' split.
+    if percent is None or (spec.protocol in ("random", "public") and spec.dataset == "cora"):
+        return None
+    return percent / 100
+
+
+def _validation(result: RunResult, task: str) -> float:
+    return result.metrics.get(f"val_{METRICS[task]}", 0.0)
+
+
+def _once(specs: Iterator[RunSpec]) -> list[RunSpec]:
+    return list({spec.key: spec for spec in specs}.values())
+
+
+def _near_each_other(specs: list[RunSpec]) -> list[RunSpec]:
+    """Sorts runs so that those on the same noisy graphs follow each other; the order of graphs stays."""
+    graphs: dict[tuple[str, str, str, str], int] = {}
+    for spec in specs:
+        graphs.setdefault((spec.task, spec.dataset, spec.case, spec.protocol), len(graphs))
+    return sorted(specs, key=lambda spec: graphs[spec.task, spec.dataset, spec.case, spec.protocol])
