@@ -106,9 +106,15 @@ def chebyshev_filter(hop: Hop, coefficients: Tensor, parts: list[Tensor]) -> Ten
     """
     # The one operator knows gradients of the blocks alone.
     learns = coefficients.requires_grad or (isinstance(hop, SparseMatrix) and hop.value.requires_grad)
+    own_operator = getattr(hop, "chebyshev", None)
+    if own_operator is not None and coefficients.dim() == 2 and not learns:
+        filtered: Tensor = own_operator(coefficients, parts)
+        return filtered
     if isinstance(hop, SparseMatrix) and parts[0].dim() == 2 and not learns:
         scales = coefficients.unsqueeze(-1) if coefficients.dim() == 2 else coefficients
-        return chebyshev(*hop[:6], scales.unsqueeze(2), parts[0].unsqueeze(0) if len(parts) == 1 else torch.stack(parts))
+        return chebyshev(
+            *hop[:6], scales.unsqueeze(2), parts[0].unsqueeze(0) if len(parts) == 1 else torch.stack(parts)
+        )
 
     return chebyshev_sum(hop, lambda j: weighted_sum(coefficients[j], parts), coefficients.size(0) - 1)
 

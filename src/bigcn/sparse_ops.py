@@ -5,8 +5,11 @@ pass converts the matrix anew each time, and neither :func:`torch.compile` nor :
 tensors. The operators here work on the plain arrays, keep the transpose, and do both.
 """
 
+import importlib
+import importlib.util
 import warnings
 from collections.abc import Callable, MutableMapping, Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -97,6 +100,10 @@ def chebyshev(
     rows, width = parts.shape[1:]
     scales = coefficients.to(dtype).unsqueeze(3)
     blocks = parts.to(dtype).contiguous().view(len(parts), scales.size(2), -1, width)
+    if (kernels := fused_kernels(blocks)) is not None:
+        arrays = crow, col, value.to(dtype).contiguous()
+        out: Tensor = kernels.clenshaw(*arrays, scales.squeeze(3).contiguous(), blocks.view(len(parts), rows, width))
+        return out.to(parts.dtype)
     multiply = _multiplier(crow, col, value, blocks[0].view(rows, width))
 
     def minus_term(total: Tensor, j: int) -> Tensor:
@@ -123,6 +130,10 @@ def chebyshev_adjoint(crow: Tensor, col: Tensor, value: Tensor, coefficients: Te
     dtype = _product_dtype(grad)
     scales = coefficients.to(dtype).unsqueeze(3)
     older, newer = grad.to(dtype), None
+    if (kernels := fused_kernels(older)) is not None:
+        arrays = crow, col, value.to(dtype).contiguous()
+        out: Tensor = kernels.clenshaw_adjoint(*arrays, scales.squeeze(3).contiguous(), older.contiguous())
+        return out.to(grad.dtype)
     multiply = _multiplier(crow, col, value, older)
     groups = scales.size(2), -1, grad.size(1)
     total = scales[0] * older.reshape(groups)
@@ -257,6 +268,20 @@ def joined_pattern(
         known = pointers, (columns + num_cols * shift).reshape(-1), stamp
         _joined[col] = known
     return known[0], known[1]
+
+
+def fused_kernels(block: Tensor) -> Any:
+    """Returns the kernels that take a hop at once, or :obj:`None` where there is no GPU or no Triton."""
+    if not block.is_cuda or block.numel() == 0 or block.dtype not in (torch.float32, torch.float64):
+        return None
+    return _kernels()
+
+
+@cache
+def _kernels() -> Any:
+    if importlib.util.find_spec("triton") is None:
+        return None
+    return importlib.import_module("bigcn.sparse_triton")
 
 
 def _product_dtype(block: Tensor) -> torch.dtype:

@@ -215,13 +215,13 @@ class UntilExecutor:
         self.deadline = None if minutes is None else time.monotonic() + 60 * minutes
 
     def run(self, units: Sequence[Unit]) -> Iterator[tuple[Unit, list[RunResult]]]:
-        from bigcn.experiments.execution import run_unit
+        from bigcn.experiments import execution
 
         graphs = GraphSource()
         for unit in units:
             if self.deadline is not None and time.monotonic() > self.deadline:
                 return
-            yield unit, run_unit(unit, graphs)
+            yield unit, execution.run_unit(unit, graphs)
 
 
 def _row(

@@ -17,7 +17,9 @@ WIDE_FEATURES = 128
 SPARSE_COST = 8
 
 
-def weights_first(graph: FeatureGraph, filter: TwoWayFilter, x: Tensor, edges: int, out_channels: int) -> bool:
+def weights_first(
+    graph: FeatureGraph, filter: TwoWayFilter, x: Tensor, edges: int, out_channels: int, num_nodes: int | None = None
+) -> bool:
     """Tells whether it is cheaper to filter the weights than the features.
 
     Args:
@@ -26,10 +28,12 @@ def weights_first(graph: FeatureGraph, filter: TwoWayFilter, x: Tensor, edges: i
         x (torch.Tensor): The features, dense.
         edges (int): The number of edges of the node graph.
         out_channels (int): The width of the weights.
+        num_nodes (int, optional): The number of nodes, where other processes hold the rest of the rows: all of them
+            must come to the same decision. (default: :obj:`None`)
     """
     d, h = x.size(-1), out_channels
-    rows = x.numel() // d
-    edges = edges * (rows // max(x.size(-2), 1))
+    rows = x.numel() // d if num_nodes is None else num_nodes
+    edges = edges * (x.numel() // d // max(x.size(-2), 1)) if num_nodes is None else edges
     blocks = graph.num_blocks(filter.iterations)
     # Per column of what is filtered: products with the feature graph, hops on the node graph and their mixing.
     feature_side = graph.product_cost() * (1 if blocks <= 2 else filter.num_feature_hops)

@@ -22,8 +22,10 @@ from bigcn.training.stacking import CannotStack
 
 #: After how many epochs the host looks which members still train; each look makes it wait for the GPU.
 LOOK_EVERY = 20
-#: Members that are done are dropped once fewer than this share still train; on a GPU the step is captured anew then.
-DROP_BELOW = 0.67
+#: Members that are done are dropped once fewer than this share still train. On a GPU the step is captured anew then,
+#: which takes as long as many steps, and dropping from a few members saves nothing: starting kernels takes the time.
+DROP_BELOW = {"cpu": 0.9, "cuda": 0.4}
+DROP_FROM = {"cpu": 2, "cuda": 16}
 #: The share of free memory that a population may take on a GPU unless told otherwise, and the bytes on a CPU.
 GPU_SHARE, CPU_BYTES = 0.6, 4 * 2**30
 
@@ -110,7 +112,8 @@ def _train_together(
                     on_look(epoch, active.numel())
                 if active.numel() == 0:
                     break
-                if active.numel() < DROP_BELOW * step.size and epoch < config.max_epochs:
+                few = active.numel() < DROP_BELOW[device.type] * step.size
+                if few and step.size >= DROP_FROM[device.type] and epoch < config.max_epochs:
                     evaluation.drop(active)
                     step.drop(active)
         evaluation.finish(epoch)

@@ -28,7 +28,7 @@ class PopulationStep:
     """
 
     def __init__(self, members: "Sequence[Member]", capture: bool) -> None:
-        self.task, self.config, self.capture = members[0].task, members[0].config, capture
+        self.task, self.config = members[0].task, members[0].config
         models = [member.model for member in members]
         tasks = [member.task for member in members]
         device = self.task.x.device
@@ -42,6 +42,7 @@ class PopulationStep:
         }
         self.buffers = _stacked_buffers(models)
         self.kept = Kept(self.model, stacks)
+        self.capture = capture and _is_fixed(self.model, self.kept)
         self.graph = stack_graphs(graphs)
         self.scored = stack([task.scored() for task in tasks])
         self.tasks, self.members = tasks, torch.arange(len(members), device=device)
@@ -57,7 +58,7 @@ class PopulationStep:
         )
         self._train: Callable[[], object] = self._step
         self._answer: Callable[[], object] = self._answers
-        self._runs = 0
+        self._runs, self._warm_up = 0, WARM_UP
         #: What happens after all members have answered; part of the captured graph.
         self.after: Callable[[Tensor, Tensor], object] | None = None
 
@@ -77,13 +78,13 @@ class PopulationStep:
                     old.copy_(new)  # into the memory that a captured step reads
         self._train()
         self._runs += 1
-        if self.capture and self._runs == WARM_UP:
+        if self.capture and self._runs == self._warm_up:
             self._train = _captured(self._step)
 
     def evaluate(self) -> None:
         """Asks all members what is validated and tested, and hands their answers on."""
         self._answer()
-        if self.capture and self._runs >= WARM_UP and self._answer == self._answers:
+        if self.capture and self._runs >= self._warm_up and self._answer == self._answers:
             self._answer = _captured(self._answers)
 
     def drop(self, active: Tensor) -> None:
@@ -103,7 +104,7 @@ class PopulationStep:
             old = state[name]
             moments = {key: value if key == "step" else value[active] for key, value in old.items()}
             self.optimizer.state[parameter] = moments
-        self._train, self._answer, self._runs = self._step, self._answers, 0
+        self._train, self._answer, self._runs, self._warm_up = self._step, self._answers, 0, 1
 
     @property
     def _indices(self) -> list[int]:
@@ -345,6 +346,16 @@ def _judge(tasks: Sequence[Task]) -> Callable[[Tensor], Tensor]:
         return first.judge
     every = torch.stack(right)
     return lambda answers: first.judge(answers, every)
+
+
+def _is_fixed(model: torch.nn.Module, kept: Kept) -> bool:
+    """Tells whether no layer makes its feature graph anew in every step, which a CUDA graph cannot capture."""
+    for name, layer in model.named_modules():
+        graph = getattr(layer, "feature_graph", None)
+        if graph is not None and graph.from_input and not getattr(graph, "trivial", False):
+            if f"{name}._operands" not in kept.stacks:
+                return False
+    return True
 
 
 def _captured(call: Callable[[], object]) -> Callable[[], object]:
