@@ -72,11 +72,11 @@ def bigcn_settings(slots: Mapping[str, Any], context: ModelContext) -> dict[str,
       filter in Taylor form, so :obj:`taylor` brings the paper's :math:`p` and strengths with it.
     - :obj:`laplacian` (or :obj:`text`) and :obj:`adjacency` (or :obj:`code`): the operator of the feature direction.
       The second has no exact form, so beside it :obj:`exact` speaks of the node filter alone.
-    - :obj:`soft`: Wiener weights for the spectral graph of the first layer; hidden layers have none.
+    - :obj:`soft`: Wiener weights for the spectral graph.
     - :obj:`p=`, :obj:`node=`, :obj:`feature=` (strengths), :obj:`k=` (rounds), :obj:`rank=` (of the spectral graph).
 
     A spectral graph without :obj:`feature=` is filtered in Taylor form with strength one, whatever the node filter:
-    :math:`\mathbf{B}` is then the projector on the leading eigenvectors.
+    :math:`\mathbf{B}` is then the projector on the leading eigenvectors. It belongs to the first layer alone.
 
     Args:
         slots (dict): What :func:`parse_words` returned.
@@ -102,7 +102,7 @@ def bigcn_settings(slots: Mapping[str, Any], context: ModelContext) -> dict[str,
         settings["feature_filter"] = "taylor"
     if not _asks_for_low_pass(slots):
         settings["check_low_pass"] = False
-    if "weighting" in slots:
+    if slots.get("feature_graph") == "spectral":
         settings["hidden_feature_graph"] = "none"  # it would be decomposed anew in every step
     graph = {slot: slots[slot] for slot in ("rank", "weighting") if slot in slots}
     return settings | ({"feature_graph_kwargs": graph} if graph else {})
