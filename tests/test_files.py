@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from bigcn.files import write_bytes, write_text
+from bigcn.files import replace_folder, write_bytes, write_text
 
 
 def test_file_and_folder_are_created(tmp_path: Path) -> None:
@@ -36,3 +36,29 @@ def test_link_is_followed(tmp_path: Path) -> None:
     write_bytes(tmp_path / "link", b"new")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").read_bytes() == b"new"
+
+
+def test_a_folder_is_replaced_whole(tmp_path):
+    target = tmp_path / "folder"
+    replace_folder(target, {"a": b"1", "b": b"2"})
+    replace_folder(target, {"b": b"3"})
+    assert {path.name: path.read_bytes() for path in target.iterdir()} == {"b": b"3"}
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+@pytest.mark.parametrize("fails_at", [1, 2])
+def test_a_folder_that_cannot_be_put_in_place_leaves_the_old_one(tmp_path, monkeypatch, fails_at):
+    target = replace_folder(tmp_path / "folder", {"a": b"1"})
+    real, calls = os.rename, []
+
+    def rename(*names):
+        calls.append(names)
+        if len(calls) == fails_at:
+            raise OSError("no")
+        real(*names)
+
+    monkeypatch.setattr(os, "rename", rename)
+    with pytest.raises(OSError, match="no"):
+        replace_folder(target, {"a": b"2"})
+    assert (target / "a").read_bytes() == b"1"
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]

@@ -1,7 +1,9 @@
 """Writing files that appear whole or not at all."""
 
 import os
+import shutil
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 
 PathLike = str | os.PathLike[str]
@@ -36,3 +38,32 @@ def write_text(target: PathLike, text: str) -> Path:
         text (str): What to write.
     """
     return write_bytes(target, text.encode("utf-8", "backslashreplace"))
+
+
+def replace_folder(target: PathLike, files: Mapping[str, bytes]) -> Path:
+    """Writes a folder of files and puts it in the place of what stood there, whole or not at all.
+
+    A process that is killed between the two renames leaves the former folder beside, under a hidden name.
+
+    Args:
+        target (str or path): The folder, whose parent exists; all that it held goes.
+        files (dict): What it is to hold, by name.
+    """
+    path = Path(os.path.realpath(target))
+    draft, former = (path.with_name(f".{uuid.uuid4().hex}.{kind}") for kind in ("tmp", "old"))
+    try:
+        draft.mkdir()
+        for name, content in files.items():
+            write_bytes(draft / name, content)
+        if path.exists():
+            os.rename(path, former)
+        try:
+            os.rename(draft, path)
+        except OSError:
+            if former.exists():
+                os.rename(former, path)
+            raise
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    shutil.rmtree(former, ignore_errors=True)
+    return Path(target)

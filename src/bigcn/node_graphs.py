@@ -4,12 +4,45 @@ The graph is taken as it is: no self-loop is added, and an isolated node has a z
 filter leaves it alone.
 """
 
+from abc import ABC, abstractmethod
+
 import torch
 from torch import Tensor
 from torch_geometric import EdgeIndex
 from torch_geometric.typing import Adj, OptTensor
 
 from bigcn.sparse import SparseMatrix, coordinates, is_sparse, sparse_from_edges
+
+
+class SpreadGraph(ABC):
+    """A normalised node graph whose rows are spread over processes, each of which runs its layers on its own rows.
+
+    It stands where a layer takes :obj:`edge_index`, and is itself the hop that filters take. Whatever adds up over
+    nodes is added up over the processes by it. See :mod:`bigcn.distributed`.
+    """
+
+    #: The nodes of this process, those of all, and the directed edges of all.
+    num_rows: int
+    num_nodes: int
+    num_edges: int
+
+    @abstractmethod
+    def __call__(self, block: Tensor) -> Tensor:
+        """Multiplies the rows of this process by the normalised adjacency, differentiable."""
+
+    @abstractmethod
+    def total(self, partial: Tensor) -> Tensor:
+        """Adds up what each process has computed from its rows; not differentiable."""
+
+
+def total_over_nodes(partial: Tensor, hop: object) -> Tensor:
+    """Returns a sum over nodes, completed by the other processes' parts where the node graph is spread over them."""
+    return hop.total(partial) if isinstance(hop, SpreadGraph) else partial
+
+
+def count_nodes(rows: int, hop: object) -> int:
+    """Returns how many nodes there are on all processes, of which this one holds so many rows."""
+    return hop.num_nodes if isinstance(hop, SpreadGraph) else rows
 
 
 def edges_of(edge_index: Adj, edge_weight: OptTensor = None) -> tuple[Tensor, OptTensor]:

@@ -1,6 +1,11 @@
+import json
+import subprocess
+import sys
+
 import pytest
 
 from bigcn.bench.growth import growth
+from bigcn.bench.settings import ROUNDS, TOLERANCES, WIDTHS, against_settings
 from bigcn.bench.steps import FEATURE_GRAPHS, against_direct, against_peer
 from bigcn.bench.timing import compare_times, interleaved
 from bigcn.datasets import digits
@@ -24,11 +29,41 @@ def test_ratio_is_the_time_of_the_other_over_that_of_the_contender():
 def test_every_feature_graph_is_measured():
     data = digits()
     rows = list(against_peer("digits", data, rounds=2))
-    assert len(rows) == len(FEATURE_GRAPHS) + 1
+    assert len(rows) == len(FEATURE_GRAPHS)
     (direct,) = against_direct("digits", data, rounds=2)
     for row in [*rows, direct]:
         assert row.keys() == COLUMNS
         assert row["ratio"] > 0
+
+
+def test_settings_are_measured_against_the_usual_ones():
+    rows = list(against_settings("digits", digits(), rounds=2))
+    by_bench = {
+        bench: [row for row in rows if row["bench"] == bench] for bench in dict.fromkeys(r["bench"] for r in rows)
+    }
+    assert [len(found) for found in by_bench.values()] == [len(ROUNDS) - 1, len(WIDTHS) - 1, len(TOLERANCES)]
+    exact = by_bench["exact filter"]
+    assert [row["tolerance"] for row in exact] == list(TOLERANCES)
+    assert sorted(row["hops"] for row in exact) == [row["hops"] for row in exact]  # more precise, more hops
+    assert all(row.keys() >= COLUMNS and row["against"] == "bigcn:taylor+none" for row in exact)
+    contenders = [row["contender"] for row in by_bench["rounds of ADMM"] + by_bench["hidden units"]]
+    assert all(key in " ".join(contenders) for key in ("k=1", "k=4", "h=32", "h=128"))
+    assert not any("k=2" in key or "h=16" in key for key in contenders)
+
+
+def test_small_graphs_do_not_bend_the_growth(monkeypatch):
+    def measured(words, **options):
+        size = int(words[2].partition("main(")[2].partition(",")[0])
+        found = {"nodes": size, "bytes": 1e6 * max(size, 50), "seconds": 1.0 + size**1.5, "ratio": [1.0, 1.0, 1.0]}
+        return subprocess.CompletedProcess(words, 0, json.dumps(found), "")
+
+    module = sys.modules["bigcn.bench.growth"]  # the function hides it in its package
+    monkeypatch.setattr(module.subprocess, "run", measured)
+    monkeypatch.setattr(module, "FIT_FROM", 1000)
+    *_, seconds, size = growth((10, 1000, 10_000, 100_000), rounds=2)
+    assert seconds["graph"] == size["graph"] == "1,000 to 100,000 nodes"
+    assert seconds["ratio"] == pytest.approx(1.5, abs=1e-4)
+    assert size["ratio"] == pytest.approx(1)
 
 
 def test_another_result_is_not_measured(monkeypatch):

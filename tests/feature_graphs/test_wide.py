@@ -71,7 +71,7 @@ def test_a_model_trains_on_it(bag_of_words, name):
 def test_a_learnable_graph_is_refused_with_its_price():
     for make in (lambda: LearnableGraph(D), lambda: BiGCN(D, 8, 2, 3, feature_graph="learnable")):
         with pytest.raises(
-            ValueError, match=r"20,000 features takes 7\.5 GiB.*'correlation', 'spectral' and 'uniform'"
+            ValueError, match=r"20,000 features takes 3\.7 GiB.*'correlation', 'spectral' and 'uniform'"
         ):
             make()
 

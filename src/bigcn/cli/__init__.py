@@ -6,7 +6,7 @@ import warnings
 import typer
 
 from bigcn import __version__
-from bigcn.cli import bench, compare, datasets, report
+from bigcn.cli import bench, compare, datasets, denoise, links, partition, predict, report, reproduce, train
 
 app = typer.Typer(
     name="bigcn",
@@ -17,6 +17,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("compare")(compare.compare)
+app.command("train")(train.train)
+app.command("predict")(predict.predict)
+app.command("denoise")(denoise.denoise)
+app.command("links")(links.links)
+app.command("partition")(partition.partition)
+app.command("reproduce")(reproduce.reproduce)
 app.command("report")(report.report)
 app.command("bench")(bench.bench)
 app.add_typer(datasets.app, name="datasets")

@@ -8,14 +8,16 @@ import torch
 import typer
 from rich.table import Table
 
-from bigcn.bench import against_direct, against_peer, growth
+from bigcn.bench import against_direct, against_peer, against_settings, growth
 from bigcn.cli.common import errors, names, output, print_json, resolve_device
 from bigcn.datasets import DatasetUnavailable, load_dataset
 from bigcn.experiments.records import current_versions, describe_host, utc_now
 from bigcn.files import write_text
 
 GRAPHS = "cora,citeseer,pubmed,dblp,computers,photo"
-BENCHES = ("direct", "peers", "growth")
+#: Benches that run on graphs.
+ON_GRAPHS = {"direct": against_direct, "peers": against_peer, "settings": against_settings}
+BENCHES = (*ON_GRAPHS, "growth")
 
 
 def bench(
@@ -39,7 +41,7 @@ def bench(
         raise ValueError(f"unknown bench {', '.join(sorted(unknown))}; there are {', '.join(BENCHES)}")
     where = resolve_device(device)
     rows: list[dict[str, Any]] = []
-    for name in names("digits,cora" if quick else graphs, "--graphs") if {"direct", "peers"} & set(chosen) else ():
+    for name in names("digits,cora" if quick else graphs, "--graphs") if ON_GRAPHS.keys() & set(chosen) else ():
         try:
             data = load_dataset(name).to(where)
         except DatasetUnavailable as missing:
@@ -47,10 +49,10 @@ def bench(
                 raise
             errors.print(f"left out: {missing}", markup=False)
             continue
-        if "direct" in chosen:
-            rows += _told(list(against_direct(name, data, 3 if quick else rounds, where)), as_json)
-        if "peers" in chosen:
-            rows += _told(list(against_peer(name, data, 5 if quick else rounds, where)), as_json)
+        for key, measure in ON_GRAPHS.items():
+            if key in chosen:
+                turns = rounds if not quick else 3 if key == "direct" else 5
+                rows += _told(list(measure(name, data, turns, where)), as_json)
     if "growth" in chosen:
         sizes = (10_000, 30_000, 100_000) if quick else (10_000, 30_000, 100_000, 300_000, 1_000_000)
         rows += _told(list(growth(sizes, 3 if quick else 5)), as_json)

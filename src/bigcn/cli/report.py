@@ -8,12 +8,14 @@ import typer
 
 from bigcn.cli.common import output, print_json
 from bigcn.cli.compare import command_line, plain_rows, write_outputs
-from bigcn.datasets import get_spec
+from bigcn.datasets import DATASETS
 from bigcn.experiments.comparison import METRICS, ComparisonResult
+from bigcn.experiments.own import PREFIX, OwnResult, folder_name, is_own
 from bigcn.experiments.store import RunStore
 from bigcn.experiments.stored import stored_comparisons
 from bigcn.noise import CASES
 from bigcn.report import comparison_table
+from bigcn.report.own import own_table
 
 
 def report(
@@ -34,8 +36,7 @@ def report(
 
     Example:  bigcn report cora --case noise-level --export runs.csv
     """
-    if graph is not None:
-        get_spec(graph)
+    asked_graph = None if graph is None else store_name(graph)
     for option, value, known in (("--task", task, tuple(METRICS)), ("--case", case, ("clean", *CASES))):
         if value is not None and value not in known:
             raise ValueError(f"'{option}' must be one of {', '.join(known)} (got {value!r})")
@@ -52,11 +53,12 @@ def report(
             if target.suffix not in (".csv", ".json"):
                 raise ValueError(f"'--export' writes .csv or .json (got {target})")
             (runs.export_csv if target.suffix == ".csv" else runs.export_json)(target)
-        asked = {"dataset": graph.lower() if graph else None, "task": task, "case": case}
+        asked = {"dataset": asked_graph, "task": task, "case": case}
         filters: dict[str, Any] = {key: value for key, value in asked.items() if value}
         results = stored_comparisons(list(runs.rows(**filters)))
     if not results:
-        raise ValueError(f"no stored run in {store} is of that kind")
+        which = "of that kind" if graph is None else f"on the graph {graph!r} and of that kind"
+        raise ValueError(f"no stored run in {store} is {which}")
     if as_json:
         print_json({"rows": [row for result in results for row in plain_rows(result)]})
         return
@@ -64,15 +66,22 @@ def report(
     for result in results:
         folder = free_folder(out, result, taken)
         page = write_outputs(result, folder, repeat_command(result))
-        output.print(comparison_table(result))
-        output.print(result.verdict())
+        output.print(own_table(result) if isinstance(result, OwnResult) else comparison_table(result))
+        output.print(result.verdict(), markup=False)
         output.print(f"Page: {page}", markup=False, soft_wrap=True)
+
+
+def store_name(graph: str) -> str:
+    """Returns what a graph is called in the store: a name of the registry, or else one of one's own."""
+    return graph.lower() if graph.lower() in DATASETS or is_own(graph) else PREFIX + graph
 
 
 def free_folder(out: Path, result: ComparisonResult, taken: set[Path]) -> Path:
     """Returns a folder for the comparison; a second one of the same kind gets a number."""
     comparison = result.comparison
     name = f"{comparison.dataset}-{comparison.task}-{comparison.case}"
+    if is_own(comparison.dataset):
+        name = folder_name(comparison.dataset.removeprefix(PREFIX), comparison.task)
     numbered = [out / name, *(out / f"{name}-{number}" for number in range(2, len(taken) + 2))]
     folder = next(place for place in numbered if place not in taken)
     taken.add(folder)
@@ -82,6 +91,8 @@ def free_folder(out: Path, result: ComparisonResult, taken: set[Path]) -> Path:
 def repeat_command(result: ComparisonResult) -> str:
     """Returns the command that would make these runs, or the one that was typed if their seeds fit none."""
     comparison = result.comparison
+    if isinstance(result, OwnResult):
+        return str(result.about.get("command") or command_line())
     steps = {b - a for a, b in zip(comparison.seeds, comparison.seeds[1:], strict=False)}
     if steps - {5}:
         return command_line()

@@ -6,13 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 from bigcn.experiments.comparison import Comparison, ComparisonResult, Pair
+from bigcn.experiments.own import is_own, own_result
 
 
 def stored_comparisons(pairs: Sequence[Pair]) -> list[ComparisonResult]:
     """Sorts runs from a store into comparisons that could have made them.
 
-    The same graph, task, case, protocol and device belong together. Where a model was run with other settings too, say
-    for more epochs, its first settings go to a first comparison, the second to a second, and nothing is mixed.
+    The same graph (down to its checksum), task, case, protocol and device belong together. Where a model was run with
+    other settings too, say for more epochs, its first settings go to a first comparison, the second to a second, and
+    nothing is mixed.
 
     Args:
         pairs (Sequence): Runs with their results, as :meth:`RunStore.rows` gives them.
@@ -20,9 +22,9 @@ def stored_comparisons(pairs: Sequence[Pair]) -> list[ComparisonResult]:
     variants: dict[tuple[str, ...], list[str]] = {}
     groups: dict[tuple[Any, ...], list[Pair]] = {}
     for spec, result in pairs:
-        shared = (spec.dataset, spec.task, spec.case, spec.protocol, spec.device)
+        shared = (spec.dataset, spec.dataset_fingerprint, spec.task, spec.case, spec.protocol, spec.device)
         known = variants.setdefault((*shared, spec.model), [])
-        variant = json.dumps([spec.dataset_fingerprint, spec.settings], sort_keys=True)
+        variant = json.dumps(spec.settings, sort_keys=True)
         if variant not in known:
             known.append(variant)
         groups.setdefault((*shared, known.index(variant)), []).append((spec, result))
@@ -31,6 +33,8 @@ def stored_comparisons(pairs: Sequence[Pair]) -> list[ComparisonResult]:
 
 def _as_comparison(group: list[Pair]) -> ComparisonResult:
     first = group[0][0]
+    if is_own(first.dataset):
+        return own_result(group)
     comparison = Comparison(
         dataset=first.dataset,
         models=tuple(dict.fromkeys(spec.model for spec, _ in group)),

@@ -5,6 +5,7 @@ from torch import Tensor
 
 from bigcn.feature_graphs.base import FeatureGraph, Operand
 from bigcn.feature_graphs.stored import normalize_dense, normalize_sparse, stored_diagonal, stored_product
+from bigcn.node_graphs import total_over_nodes
 from bigcn.sparse import SparseMatrix, is_sparse, sparse_from_tensor
 
 #: By how much an entry must exceed the mean: features that are all alike tie with it, and rounding must not decide.
@@ -75,8 +76,8 @@ class CorrelationGraph(FeatureGraph):
             raise ValueError("a correlation graph made by name is computed from features: give 'x'")
         neighbours = 32 if self.neighbours is None and x.size(-1) > WIDE else self.neighbours
         if neighbours is None:
-            return correlation_adjacency(x, self.self_loops)
-        return nearest_correlations(x, self.self_loops, neighbours)
+            return correlation_adjacency(x, self.self_loops, hop)
+        return nearest_correlations(x, self.self_loops, neighbours, hop=hop)
 
     def product(self, operand: Operand, block: Tensor) -> Tensor:
         return stored_product(operand, block)
@@ -86,9 +87,9 @@ class CorrelationGraph(FeatureGraph):
 
 
 @torch.no_grad()
-def correlation_adjacency(x: Tensor, self_loops: bool = True) -> Operand:
+def correlation_adjacency(x: Tensor, self_loops: bool = True, hop: object = None) -> Operand:
     """Returns the normalised adjacency of :class:`CorrelationGraph` for the given features."""
-    similarity = cosine_similarity(x)
+    similarity = cosine_similarity(x, hop)
     share = similarity.softmax(dim=1)
     linked = share > CLEARLY / share.size(1)
     linked = linked | linked.t()
@@ -108,13 +109,15 @@ def _worth_compressing(linked: Tensor) -> bool:
 
 
 @torch.no_grad()
-def nearest_correlations(x: Tensor, self_loops: bool, neighbours: int, chunk: int = 256) -> Operand:
+def nearest_correlations(
+    x: Tensor, self_loops: bool, neighbours: int, chunk: int = 256, hop: object = None
+) -> Operand:
     """Returns the same with at most so many neighbours chosen by each feature, sparse."""
     x = x.detach()
     num_features = x.size(-1)
     matrix = sparse_from_tensor(x) if is_sparse(x) else None
     table = x if matrix is not None else x.reshape(-1, num_features)
-    squares = _column_squares(table, matrix)
+    squares = total_over_nodes(_column_squares(table, matrix), hop)
     scale = torch.where(squares > 0, squares, 1).rsqrt() * (squares > 0)
     rows, cols = [], []
     for start in range(0, num_features, chunk):
@@ -126,7 +129,7 @@ def nearest_correlations(x: Tensor, self_loops: bool, neighbours: int, chunk: in
             chosen = torch.zeros(num_features, len(columns), dtype=x.dtype, device=x.device)
             chosen[itself[::-1]] = 1
             gram = matrix.transpose_matmul(matrix.matmul(chosen)).t().contiguous()
-        similarity = gram * scale * scale[columns].unsqueeze(1)
+        similarity = total_over_nodes(gram, hop) * scale * scale[columns].unsqueeze(1)
         similarity[itself] = 1
         # The rule of the softmax, without dividing: an entry exceeds the mean of its row.
         mean = similarity.exp().mean(dim=1, keepdim=True)
@@ -149,8 +152,13 @@ def _column_squares(table: Tensor, matrix: SparseMatrix | None) -> Tensor:
 
 
 @torch.no_grad()
-def cosine_similarity(x: Tensor) -> Tensor:
-    """Returns the cosine similarity of every pair of columns; a column of zeros is similar to nothing but itself."""
+def cosine_similarity(x: Tensor, hop: object = None) -> Tensor:
+    """Returns the cosine similarity of every pair of columns; a column of zeros is similar to nothing but itself.
+
+    Args:
+        x (torch.Tensor): The features, dense or sparse.
+        hop (Hop, optional): The node graph, which knows whether other processes hold rows too. (default: :obj:`None`)
+    """
     x = x.detach()
     if is_sparse(x):
         x = x.to_sparse_coo()
@@ -158,6 +166,7 @@ def cosine_similarity(x: Tensor) -> Tensor:
     else:
         x = x.reshape(-1, x.size(-1))
         gram = x.t() @ x
+    gram = total_over_nodes(gram, hop)
     norm = gram.diagonal().sqrt()
     scale = torch.where(norm > 0, torch.where(norm > 0, norm, 1).reciprocal(), 0)
     eye = torch.eye(gram.size(1), dtype=torch.bool, device=gram.device)

@@ -9,7 +9,8 @@ from torch.nn.parameter import UninitializedParameter
 
 from bigcn.feature_graphs.base import FeatureFilter, FeatureGraph, Operand, Powers, general_powers
 from bigcn.feature_graphs.correlation import cosine_similarity
-from bigcn.feature_graphs.learnable_ops import TaylorPowers, inverse_root, symmetric_product, triangle
+from bigcn.feature_graphs.learnable_ops import TaylorPowers, inverse_root
+from bigcn.feature_graphs.learnable_packing import pack, packed_numel, packed_size, unpack
 from bigcn.filters import FeatureOperator
 
 
@@ -17,8 +18,9 @@ class LearnableGraph(FeatureGraph):
     r"""A dense feature graph whose weights are the sigmoid of logits above the diagonal.
 
     With :math:`\mathbf{S}` the strict upper triangle of :math:`\sigma(\mathbf{\Omega})`, the adjacency is
-    :math:`\mathbf{S} + \mathbf{S}^{\top} + \mathbf{I}`. Only the logits above the diagonal matter; the parameter is
-    square because products with a square matrix are fast.
+    :math:`\mathbf{S} + \mathbf{S}^{\top} + \mathbf{I}`. Only the logits above the diagonal matter, and only they are
+    parameters: :obj:`packed_logits` holds them in the layout of :mod:`bigcn.feature_graphs.learnable_packing`, and
+    :attr:`logits` shows them as a square.
 
     Args:
         num_features (int): The number of features, or :obj:`-1` to take it from the first input.
@@ -29,7 +31,7 @@ class LearnableGraph(FeatureGraph):
     """
 
     #: Graphs that take more memory than this to train are refused.
-    max_bytes = 4 * 2**30
+    max_bytes = 2 * 2**30
 
     def __init__(
         self, num_features: int, init: Literal["random", "constant"] | Tensor = "random", self_loops: bool = True
@@ -46,11 +48,11 @@ class LearnableGraph(FeatureGraph):
         self.init = init
         self.self_loops = self_loops
         self._sums = _Sums()
-        self.logits: Parameter | UninitializedParameter
+        self.packed_logits: Parameter | UninitializedParameter
         if num_features == -1:
-            self.logits = UninitializedParameter()
+            self.packed_logits = UninitializedParameter()
         else:
-            self.logits = Parameter(torch.empty(num_features, num_features))
+            self.packed_logits = Parameter(torch.empty(packed_numel(num_features)))
             self.reset_parameters()
 
     @classmethod
@@ -68,25 +70,46 @@ class LearnableGraph(FeatureGraph):
     def initialize(self, num_features: int) -> None:
         super().initialize(num_features)
         self._refuse_too_wide(num_features)
-        if isinstance(self.logits, UninitializedParameter):
-            self.logits.materialize((num_features, num_features))
+        if isinstance(self.packed_logits, UninitializedParameter):
+            self.packed_logits.materialize((packed_numel(num_features),))
             self.reset_parameters()
 
+    @property
+    def logits(self) -> Tensor:
+        r"""The logits as a :math:`d \times d` matrix, zero except above the diagonal.
+
+        It is computed from the parameter, with gradient; to change the parameter, assign a matrix.
+        """
+        if isinstance(self.packed_logits, UninitializedParameter):
+            raise ValueError("a learnable graph has no logits before its number of features is known")
+        return unpack(self.packed_logits, self.num_features)
+
+    @logits.setter
+    @torch.no_grad()
+    def logits(self, square: Tensor) -> None:
+        if square.shape != (self.num_features, self.num_features):
+            shape = [self.num_features, self.num_features]
+            raise ValueError(f"'logits' must have shape {shape} (got {list(square.shape)})")
+        self.packed_logits.copy_(pack(square))
+
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        saved = state_dict.get(prefix + "logits")
-        lazy = isinstance(self.logits, UninitializedParameter)
+        if prefix + "logits" in state_dict:  # a model that was stored with all of the square
+            state_dict[prefix + "packed_logits"] = pack(state_dict.pop(prefix + "logits"))
+        saved = state_dict.get(prefix + "packed_logits")
+        lazy = isinstance(self.packed_logits, UninitializedParameter)
         if lazy and saved is not None and not isinstance(saved, UninitializedParameter):
-            self.initialize(saved.size(0))
+            self.initialize(packed_size(saved.numel()))
         super()._load_from_state_dict(state_dict, prefix, *args)
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         # An uninitialised parameter cannot be detached, as it otherwise would be.
-        super()._save_to_state_dict(destination, prefix, keep_vars or isinstance(self.logits, UninitializedParameter))
+        lazy = isinstance(self.packed_logits, UninitializedParameter)
+        super()._save_to_state_dict(destination, prefix, keep_vars or lazy)
 
     @classmethod
     def _refuse_too_wide(cls, num_features: int) -> None:
         # Logits, their sigmoid, their gradient and the two moments of Adam, in single precision.
-        needed = 5 * 4 * num_features**2
+        needed = 5 * 4 * packed_numel(max(num_features, 0))
         if needed > cls.max_bytes:
             raise ValueError(
                 f"'feature_graph': a learnable graph of {num_features:,} features takes {needed / 2**30:.1f} GiB to "
@@ -95,17 +118,18 @@ class LearnableGraph(FeatureGraph):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        if isinstance(self.logits, UninitializedParameter):
+        if isinstance(self.packed_logits, UninitializedParameter):
             return
         if isinstance(self.init, Tensor):
-            self.logits.copy_(self.init)
+            self.logits = self.init
         elif self.init == "constant":
-            self.logits.zero_()
+            self.packed_logits.zero_()
         else:
-            self.logits.bernoulli_(0.5)
+            # Drawn as a square, so that what a seed means does not depend on how logits are packed.
+            self.logits = self.packed_logits.new_empty(self.num_features, self.num_features).bernoulli_(0.5)
 
     def operand(self, x: Tensor | None = None, hop: object = None) -> Operand:
-        return (self.logits,)
+        return (self.packed_logits,)
 
     def product(self, operand: Operand, block: Tensor) -> Tensor:
         return self._product(*self._triangle_and_scale(operand[0]), block)
@@ -123,13 +147,13 @@ class LearnableGraph(FeatureGraph):
         if filter.operator == "adjacency":
             alpha, beta = torch.ones_like(beta), -beta
         powers, total, trace, *_ = TaylorPowers.apply(
-            operand[0], block, alpha, beta, filter.iterations, self.self_loops
+            operand[0], block.mT, alpha, beta, filter.iterations, self.self_loops
         )
-        self._sums.keep(self.logits, powers, total, trace)
-        return Powers(list(powers.unbind(0)))
+        self._sums.keep(self.packed_logits, powers, total, trace)
+        return Powers(list(powers.mT.unbind(0)))
 
     def l1_norm(self, operator: FeatureOperator = "laplacian", operand: Operand | None = None) -> Tensor:
-        sums = self._sums.take(self.logits)
+        sums = self._sums.take(self.packed_logits)
         if sums is None:
             return super().l1_norm(operator, operand)
         total, trace = sums
@@ -139,17 +163,19 @@ class LearnableGraph(FeatureGraph):
     def _has_edges(self) -> bool:
         return self.self_loops or self.num_features > 1
 
-    def _triangle_and_scale(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        upper = triangle(logits)
+    def _triangle_and_scale(self, packed: Tensor) -> tuple[Tensor, Tensor]:
+        upper = unpack(packed, self.num_features).sigmoid().triu(1)
         degree = upper.sum(dim=-2) + upper.sum(dim=-1)
         if not self._has_edges:  # a scale of zero marks the lone feature, whose row of the Laplacian is zero
             return upper, torch.zeros_like(degree).unsqueeze(-1)
-        return upper, inverse_root(degree, self.self_loops)
+        return upper, inverse_root(degree, self.self_loops).unsqueeze(-1)
 
     def _product(self, upper: Tensor, scale: Tensor, block: Tensor) -> Tensor:
         if not self._has_edges:
             return block
-        return scale * symmetric_product(upper, scale * block, self.self_loops)
+        scaled = scale * block
+        out = upper @ scaled + upper.mT @ scaled
+        return scale * (out + scaled if self.self_loops else out)
 
     def _diagonal(self, scale: Tensor) -> Tensor:
         if not self._has_edges:

@@ -1,101 +1,132 @@
 r"""Products with a learnable graph as one autograd function.
 
-A graph of :math:`d` features has :math:`d^2` logits, and reading and writing them is what a training step costs. Plain
-autograd would keep and combine a dozen matrices of that size; here the forward pass makes one, the strict upper
+A graph of :math:`d` features has :math:`d^2 / 2` logits, and reading and writing them is what a training step costs.
+Plain autograd would keep and combine a dozen matrices of that size; here the forward pass makes one, the strict upper
 triangle :math:`\mathbf{S}` of the sigmoid, and the backward pass makes one, the gradient, as a product of two narrow
 matrices. The symmetric adjacency is never formed.
+
+The three passes over the triangle are operators, so that they compile, and so that mapping over the parameters of a
+population is one pass over all of its members. Triton computes them on a GPU where it can.
 """
 
+import functools
+import types
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-#: The rows of a strip: narrow enough to stay in the cache of a core between its two products.
-STRIP = 256
+from bigcn.feature_graphs import learnable_strips
 
-
-def triangle(logits: Tensor) -> Tensor:
-    r"""Returns :math:`\mathbf{S}`, the strict upper triangle of the sigmoid of the logits."""
-    return logits.sigmoid().triu(1)
-
-
-def symmetric_product(upper: Tensor, block: Tensor, self_loops: bool) -> Tensor:
-    r"""Returns :math:`(\mathbf{S} + \mathbf{S}^{\top} + \mathbf{I})` times a block."""
-    out = upper @ block + upper.transpose(-1, -2) @ block
-    return out + block if self_loops else out
+#: If false, no GPU uses Triton.
+USE_TRITON = True
 
 
 def inverse_root(degree: Tensor, self_loops: bool) -> Tensor:
-    """Returns one over the root of the degrees as a column; without self-loops a sigmoid may have vanished in all."""
-    return (degree + 1 if self_loops else degree.clamp(min=1e-12)).rsqrt().unsqueeze(-1)
+    """Returns one over the root of the degrees; without self-loops a sigmoid may have vanished in all of a row."""
+    return (degree + 1 if self_loops else degree.clamp(min=1e-12)).rsqrt()
 
 
-def _in_strips(tensor: Tensor) -> range | None:
-    """Returns where the strips of rows begin that keep a CPU from touching the empty half of a large triangle.
-
-    A GPU is better off with one large product, and so is anything that is traced or mapped.
-    """
-    size = tensor.size(-1)
-    wrapped = torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(tensor)
-    if tensor.device.type != "cpu" or size < 2 * STRIP or wrapped:
+@functools.cache
+def _triton() -> types.ModuleType | None:
+    """Returns the kernels if this machine can run them."""
+    try:
+        from bigcn.feature_graphs import learnable_triton
+    except ImportError:
         return None
-    return range(0, size, STRIP)
+    return learnable_triton if learnable_triton.works() else None
 
 
-def _triangle_and_degree(logits: Tensor) -> tuple[Tensor, Tensor]:
-    strips = _in_strips(logits)
-    if strips is None:
-        upper = triangle(logits)
-        return upper, upper.sum(dim=0) + upper.sum(dim=1)
-    upper, degree = torch.zeros_like(logits), logits.new_zeros(logits.size(0))
-    for start in strips:
-        rows = slice(start, start + STRIP)
-        strip = upper[rows, start:]
-        torch.sigmoid(logits[rows, start:], out=strip)
-        strip[:, : strip.size(0)].triu_(1)
-        degree[rows] += strip.sum(dim=1)
-        degree[start:] += strip.sum(dim=0)
+def _passes(tensor: Tensor) -> Any:
+    """Returns the module whose functions suit a tensor best."""
+    fits = tensor.is_cuda and tensor.dtype == torch.float32 and USE_TRITON
+    return (_triton() if fits else None) or learnable_strips
+
+
+@torch.library.custom_op("bigcn::learnable_triangle", mutates_args=())
+def _triangle_op(packed: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    upper, degree = _passes(packed).triangle(packed.contiguous(), size)
     return upper, degree
 
 
-def _product(upper: Tensor, block: Tensor, self_loops: bool) -> Tensor:
-    """The same as :func:`symmetric_product`, for use inside of functions that know their gradient."""
-    strips = _in_strips(upper)
-    if strips is None:
-        return symmetric_product(upper, block, self_loops)
-    out = block.clone() if self_loops else torch.zeros_like(block)
-    for start in strips:
-        rows = slice(start, start + STRIP)
-        strip = upper[rows, start:]
-        out[rows].addmm_(strip, block[start:])
-        out[start:].addmm_(strip.t(), block[rows])
+@torch.library.custom_op("bigcn::learnable_product", mutates_args=())
+def _product_op(upper: Tensor, scale: Tensor, block: Tensor, self_loops: bool) -> Tensor:
+    out: Tensor = _passes(upper).product(upper.contiguous(), scale, block, self_loops)
+    return out.contiguous()
+
+
+@torch.library.custom_op("bigcn::learnable_gradient", mutates_args=())
+def _gradient_op(first: Tensor, second: Tensor, upper: Tensor) -> Tensor:
+    out: Tensor = _passes(upper).gradient(first, second, upper.contiguous())
     return out
 
 
-def _gradient_of_logits(first: Tensor, second: Tensor, upper: Tensor) -> Tensor:
-    r"""Returns the product of two narrow matrices times the derivative of the sigmoid, above the diagonal."""
-    strips = _in_strips(upper)
-    if strips is None:
-        grad: Tensor = torch.ops.aten.sigmoid_backward(first @ second.transpose(-1, -2), upper)
-        return grad
-    grad = torch.zeros_like(upper)
-    across = second.t().contiguous()
-    for start in strips:
-        rows = slice(start, start + STRIP)
-        outer = first[rows] @ across[:, start:]
-        torch.ops.aten.sigmoid_backward.grad_input(outer, upper[rows, start:], grad_input=grad[rows, start:])
-    return grad
+@_triangle_op.register_fake
+def _(packed: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(packed, memory_format=torch.contiguous_format), packed.new_empty(*packed.shape[:-1], size)
+
+
+@_product_op.register_fake
+def _(upper: Tensor, scale: Tensor, block: Tensor, self_loops: bool) -> Tensor:
+    return block.new_empty(block.shape)
+
+
+@_gradient_op.register_fake
+def _(first: Tensor, second: Tensor, upper: Tensor) -> Tensor:
+    return torch.empty_like(upper, memory_format=torch.contiguous_format)
+
+
+def _map_over_members(operator: Any) -> None:
+    """Has an operator take all members of a population at once, in a leading dimension."""
+
+    def members(arg: Any, dim: int | None, count: int) -> Any:
+        if not isinstance(arg, Tensor):
+            return arg
+        return arg.expand(count, *arg.shape) if dim is None else arg.movedim(dim, 0)
+
+    def mapped(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
+        out = operator(*(members(arg, dim, info.batch_size) for arg, dim in zip(args, in_dims, strict=True)))
+        return out, 0 if isinstance(out, Tensor) else (0,) * len(out)
+
+    operator.register_vmap(mapped)
+
+
+for _operator in (_triangle_op, _product_op, _gradient_op):
+    _map_over_members(_operator)
+
+
+def _must_be_seen(*tensors: Tensor) -> bool:
+    """Tells whether tensors are traced or mapped, so that a pass must be an operator; calling one takes its time."""
+    return torch.compiler.is_compiling() or any(map(torch._C._functorch.is_functorch_wrapped_tensor, tensors))
+
+
+def _triangle(packed: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    call = _triangle_op if _must_be_seen(packed) else _passes(packed).triangle
+    upper, degree = call(packed, size)
+    return upper, degree
+
+
+def _product(upper: Tensor, scale: Tensor, block: Tensor, self_loops: bool) -> Tensor:
+    call = _product_op if _must_be_seen(upper, scale, block) else _passes(upper).product
+    out: Tensor = call(upper, scale, block, self_loops)
+    return out
+
+
+def _gradient(first: Tensor, second: Tensor, upper: Tensor) -> Tensor:
+    call = _gradient_op if _must_be_seen(first, second, upper) else _passes(upper).gradient
+    out: Tensor = call(first, second, upper)
+    return out
 
 
 class TaylorPowers(torch.autograd.Function):
-    r"""The powers :math:`\mathbf{B}^b \mathbf{W}` of :math:`\mathbf{B} = \alpha \mathbf{I} + \beta \mathbf{N}`, with
-    the two sums that the L1 norm needs.
+    r"""The powers :math:`\mathbf{W}^{\top} \mathbf{B}^b` of :math:`\mathbf{B} = \alpha \mathbf{I} + \beta \mathbf{N}`,
+    with the two sums that the L1 norm needs.
 
     With :math:`\mathbf{M} = \mathbf{S} + \mathbf{S}^{\top} + \mathbf{I}`, :math:`r = (\mathbf{M}\mathbf{1})^{-1/2}` and
     :math:`\mathbf{N} = \mathrm{diag}(r) \mathbf{M} \mathrm{diag}(r)`, returns the stacked powers,
-    :math:`\mathbf{1}^{\top}\mathbf{N}\mathbf{1}` and :math:`\mathrm{tr}\,\mathbf{N}`.
+    :math:`\mathbf{1}^{\top}\mathbf{N}\mathbf{1}` and :math:`\mathrm{tr}\,\mathbf{N}`. Blocks lie, with one column per
+    feature, as the weights of a layer do.
 
     Every feature must have a positive degree, which self-loops or a second feature ensure.
     """
@@ -104,22 +135,21 @@ class TaylorPowers(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        logits: Tensor, block: Tensor, alpha: Tensor, beta: Tensor, iterations: int, self_loops: bool
+        packed: Tensor, block: Tensor, alpha: Tensor, beta: Tensor, iterations: int, self_loops: bool
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-        upper, degree = _triangle_and_degree(logits)
-        scale = inverse_root(degree, self_loops)
+        upper, degree = _triangle(packed, block.size(1))
+        scale = inverse_root(degree, self_loops).unsqueeze(0)
         powers, hops = [block], []
-        ones = torch.ones_like(scale)
         for step in range(iterations):
             # The row sums of N ride along with the first product.
-            operand = torch.cat([powers[-1], ones], dim=-1) if step == 0 else powers[-1]
-            hop = scale * _product(upper, scale * operand, self_loops)
+            operand = torch.cat([block, torch.ones_like(scale)]) if step == 0 else powers[-1]
+            hop = _product(upper, scale, operand, self_loops)
             if step == 0:
-                hop, row_sums = hop[:, :-1], hop[:, -1:]
+                hop, row_sums = hop[:-1], hop[-1:]
             hops.append(hop)
-            powers.append(alpha * powers[-1] + beta * hop)
+            powers.append(torch.addcmul(alpha * powers[-1], beta, hop))
         trace = (scale**2).sum() if self_loops else torch.zeros_like(row_sums).sum()
-        return torch.stack(powers), row_sums.sum(), trace, torch.stack(hops), upper, torch.cat([scale, row_sums], -1)
+        return torch.stack(powers), row_sums.sum(), trace, torch.stack(hops), upper, torch.cat([scale, row_sums])
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -136,26 +166,26 @@ class TaylorPowers(torch.autograd.Function):
         ctx: Any, grad_powers: Tensor | None, grad_total: Tensor | None, grad_trace: Tensor | None, *unused: None
     ) -> Any:
         powers, hops, upper, vectors, alpha, beta = ctx.saved_tensors
-        grad_powers = torch.zeros_like(powers) if grad_powers is None else grad_powers
+        grad_powers = torch.zeros_like(powers) if grad_powers is None else grad_powers.contiguous()
         none = powers.new_zeros(())
         grad_total = none if grad_total is None else grad_total
         grad_trace = none if grad_trace is None else grad_trace
-        scale, row_sums = vectors[:, :1], vectors[:, 1:]
-        grad, grad_scale = grad_powers[-1], 2 * grad_total * row_sums / scale
+        scale, row_sums = vectors[:1], vectors[1:]
+        grads, hopped = [grad_powers[-1]], []
+        for b in range(len(hops) - 1, -1, -1):
+            hopped.append(_product(upper, scale, grads[-1], ctx.self_loops))
+            grads.append(torch.addcmul(torch.addcmul(grad_powers[b], alpha, grads[-1]), beta, hopped[-1]))
+        *above, grad_block = grads
+        grad, hopped_grad = torch.stack(above[::-1]), torch.stack(hopped[::-1])
+        below = powers[:-1]
+        touched = torch.addcmul(grad * hops, below, hopped_grad).sum(dim=(0, 1)).unsqueeze(0)
+        grad_scale = (beta * touched + 2 * grad_total * row_sums) / scale
         if ctx.self_loops:
             grad_scale = grad_scale + 2 * grad_trace * scale
-        left, right = [], []
-        for b in range(len(hops) - 1, -1, -1):
-            hopped = scale * _product(upper, scale * grad, ctx.self_loops)
-            touched = (grad * hops[b] + powers[b] * hopped).sum(dim=-1, keepdim=True)
-            grad_scale = grad_scale + beta * touched / scale
-            left.append(beta * scale * grad)
-            right.append(scale * powers[b])
-            grad = grad_powers[b] + alpha * grad + beta * hopped
         grad_degree = -0.5 * scale**3 * grad_scale
         ones = torch.ones_like(scale)
+        left, right = (beta * scale * grad).flatten(0, 1), (scale * below).flatten(0, 1)
         # Each outer product and its mirror image, since every weight stands in two places of M.
-        first = torch.cat([*left, *right, 2 * grad_total * scale, grad_degree, ones], dim=-1)
-        second = torch.cat([*right, *left, scale, ones, grad_degree], dim=-1)
-        grad_logits = _gradient_of_logits(first, second, upper)
-        return grad_logits, grad, None, None, None, None
+        first = torch.cat([left, right, 2 * grad_total * scale, grad_degree, ones])
+        second = torch.cat([right, left, scale, ones, grad_degree])
+        return _gradient(first, second, upper), grad_block, None, None, None, None

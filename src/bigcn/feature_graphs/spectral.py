@@ -9,7 +9,7 @@ from torch_geometric.typing import Adj, OptTensor
 from bigcn.feature_graphs.base import FeatureFilter, FeatureGraph, Operand, Powers
 from bigcn.feature_graphs.fixed import projector_powers
 from bigcn.filters import FeatureOperator, Hop, check_strength, resolvent_coefficients
-from bigcn.node_graphs import normalized_graph
+from bigcn.node_graphs import count_nodes, normalized_graph, total_over_nodes
 from bigcn.sparse import chebyshev_filter, is_sparse, sparse_from_tensor
 
 #: Up to this many features the covariance is decomposed in full, beyond it by subspace iteration.
@@ -180,13 +180,13 @@ def _second_moment(x: Tensor, hop: Hop | None, smoothing: float) -> Tensor:
     num_features = x.size(-1)
     if not is_sparse(x):
         smoothed = _smooth(x, hop, smoothing).reshape(-1, num_features)
-        return smoothed.t() @ smoothed / smoothed.size(0)
+        return total_over_nodes(smoothed.t() @ smoothed, hop) / count_nodes(smoothed.size(0), hop)
     matrix = sparse_from_tensor(x)
     columns = []
     for block in torch.eye(num_features, dtype=x.dtype, device=x.device).split(64, dim=1):
         smoothed = _smooth(_smooth(matrix.matmul(block.contiguous()), hop, smoothing), hop, smoothing)
-        columns.append(matrix.transpose_matmul(smoothed) / x.size(0))
-    moment = torch.cat(columns, dim=1)
+        columns.append(matrix.transpose_matmul(smoothed))
+    moment = total_over_nodes(torch.cat(columns, dim=1), hop) / count_nodes(x.size(0), hop)
     return (moment + moment.t()) / 2
 
 
@@ -206,7 +206,8 @@ def _subspace_iteration(
     start = torch.randn(num_features, width, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     basis = torch.linalg.qr(_at_least_single(start.to(x.device, x.dtype))).Q
     for _ in range(rounds):
-        moved = multiply_t(_smooth(_smooth(multiply(basis.to(x.dtype)), hop, smoothing), hop, smoothing)) / num_rows
+        smoothed = _smooth(_smooth(multiply(basis.to(x.dtype)), hop, smoothing), hop, smoothing)
+        moved = total_over_nodes(multiply_t(smoothed), hop) / count_nodes(num_rows, hop)
         image = _at_least_single(moved)
         core = basis.t() @ image
         basis, previous = torch.linalg.qr(image).Q, basis

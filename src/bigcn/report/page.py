@@ -11,6 +11,7 @@ from bigcn.files import PathLike, write_text
 from bigcn.report import sections
 from bigcn.report.charts import chart_of, close_up
 from bigcn.report.grid import grid_of
+from bigcn.report.own import own_sections
 from bigcn.report.words import label, metric_title, printable, question
 
 
@@ -51,6 +52,7 @@ def render_page(result: ComparisonResult, command: str) -> str:
             close=close,
             left_out=[series.name for series in chart.series if close and series.place not in shown],
             table=sections.table(grid),
+            own=own_sections(result),
             lonely=sections.lonely(result, grid),
             filters=sections.filters(result),
             heat=sections.HEAT,

@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from bigcn.experiments.comparison import ComparisonResult
+from bigcn.experiments.own import is_own
 from bigcn.experiments.statistics import is_tie
 from bigcn.report.charts import share
 from bigcn.report.evidence import FEATURE_NOISE, SIDE, Evidence, NoEvidence, evidence, examples
 from bigcn.report.grid import Grid
+from bigcn.report.own import graph_words
 from bigcn.report.pictures import half_lines, heat_map, ink_strip, listening_grid
 from bigcn.report.responses import responses
 from bigcn.report.styles import OKABE_ITO
@@ -40,13 +42,17 @@ def facts(result: ComparisonResult, grid: Grid) -> list[tuple[str, str]]:
     graph = dataset_title(comparison.dataset)
     if spec is not None:
         graph += f": {spec.nodes:,} nodes, {spec.edges:,} edges, {spec.features:,} features, {spec.classes} classes"
+    own = getattr(result, "about", {})
+    if own:
+        graph += f": {graph_words(own)}"
     task = "node classification" if comparison.task == "node" else "link prediction"
     rows = [("Graph", graph)]
     if spec is not None:
         rows.append(("Source", f"{spec.source} ({spec.licence})"))
     rows.append(("Task", f"{task}, judged by {metric_title(grid.metric)}; split “{label(comparison.protocol)}”"))
-    noise = f"{amount(grid.case)}: {', '.join(grid.headings)}" if grid.values != (None,) else "none"
-    rows.append(("Noise", noise))
+    if not own:
+        noise = f"{amount(grid.case)}: {', '.join(grid.headings)}" if grid.values != (None,) else "none"
+        rows.append(("Noise", noise))
     seconds = sum(run.seconds for _, run in result.pairs)
     days = sorted({run.started[:10] for _, run in result.pairs})
     when = " to ".join(dict.fromkeys([*days[:1], *days[-1:]]))
@@ -133,6 +139,8 @@ def filters(result: ComparisonResult) -> list[dict[str, Any]]:
 
 def data_sections(result: ComparisonResult, grid: Grid) -> dict[str, Any]:
     """Returns what is shown of the data: the feature graph, and digits before and after; or why they are missing."""
+    if is_own(result.comparison.dataset):  # its own section shows what was kept of it
+        return {"missing": "", "features": None, "denoised": None}
     try:
         seen = evidence(result, grid.middle)
     except NoEvidence as reason:

@@ -4,10 +4,17 @@ import re
 from typing import Any
 
 from bigcn.datasets import DATASETS, DatasetSpec
+from bigcn.experiments.own import MAJORITY, PREFIX, is_own
 from bigcn.nn.registry import get_model
 
 #: What each metric is called.
-METRICS: dict[str, str] = {"accuracy": "accuracy", "roc_auc": "ROC-AUC"}
+METRICS: dict[str, str] = {
+    "accuracy": "accuracy",
+    "macro_f1": "macro-F1",
+    "ece": "calibration error",
+    "roc_auc": "ROC-AUC",
+    "average_precision": "average precision",
+}
 #: What the amount of each kind of noise is, as the label of an axis.
 AMOUNTS: dict[str, str] = {
     "clean": "no noise",
@@ -58,7 +65,7 @@ def dataset_of(name: str) -> DatasetSpec | None:
 def dataset_title(name: str) -> str:
     """Returns the name of a graph for people."""
     spec = dataset_of(name)
-    return label(name) if spec is None else spec.title
+    return label(name.removeprefix(PREFIX)) if spec is None else spec.title
 
 
 def model_title(name: str) -> str:
@@ -68,6 +75,8 @@ def model_title(name: str) -> str:
         >>> model_title("gcn"), model_title("of my own")
         ('GCN', 'of my own')
     """
+    if name == MAJORITY:
+        return "Largest class"
     try:
         return get_model(name).title
     except ValueError:
@@ -86,6 +95,9 @@ def question(comparison: Any) -> str:
         comparison (Comparison): The comparison.
     """
     graph = dataset_title(comparison.dataset)
+    if is_own(comparison.dataset):
+        task = "nodes of {} be labelled" if comparison.task == "node" else "links of {} be found"
+        return f"How well can the {task.format(graph)}?"
     does = f"labels the nodes of {graph}" if comparison.task == "node" else f"finds the missing links of {graph}"
     return f"Which model {does} best {_TROUBLES.get(comparison.case, f'under {label(comparison.case)}')}?"
 

@@ -101,6 +101,7 @@ def solve_along(
     method: Method = "exact",
     p: float = 1.0,
     iterations: int | None = None,
+    start: Tensor | None = None,
 ) -> Tensor:
     """Does what :func:`smooth` does, with graphs that are ready and arguments that were checked.
 
@@ -110,6 +111,7 @@ def solve_along(
         hop (Hop, optional): The normalised node graph, or :obj:`None`.
         graph (FeatureGraph): The feature graph.
         lambda1, lambda2, tolerance, method, p, iterations: See :func:`smooth`.
+        start (torch.Tensor, optional): Where filling begins. (default: zero)
     """
     node_hop: Hop = _stay if hop is None else hop
     lambda1 = 0.0 if hop is None else lambda1
@@ -119,7 +121,7 @@ def solve_along(
         return graph.product(operand, block)
 
     if observed is not None:
-        return solve_observed(x, observed, node_hop, feature_hop, lambda1, lambda2, tolerance)
+        return solve_observed(x, observed, node_hop, feature_hop, lambda1, lambda2, tolerance, start=start)
     if method == "admm":
         return solve_admm(x, node_hop, feature_hop, lambda1, lambda2, p, iterations, tolerance)
     return solve_complete(x, node_hop, feature_hop, lambda1, lambda2, tolerance)

@@ -120,6 +120,7 @@ def solve_observed(
     lambda2: float,
     tolerance: float,
     max_iterations: int = 2000,
+    start: Tensor | None = None,
 ) -> Tensor:
     r"""Smooths a matrix of which only some entries are known, and so fills the others.
 
@@ -132,6 +133,7 @@ def solve_observed(
         x, node_hop, feature_hop, lambda1, lambda2, tolerance: See :func:`solve_complete`.
         observed (torch.Tensor): True where an entry is known.
         max_iterations (int, optional): The most steps that are taken. (default: :obj:`2000`)
+        start (torch.Tensor, optional): Where to begin, close to the solution. (default: zero)
     """
     mask = observed.to(x.dtype)
     target = torch.where(observed, x, 0)
@@ -146,8 +148,8 @@ def solve_observed(
 
     # Jacobi's preconditioner; the diagonals of normalised Laplacians are close to one.
     inverse = 1 / (mask + lambda1 + lambda2).clamp(min=1e-12)
-    solution = torch.zeros_like(x)
-    residual = target
+    solution = torch.zeros_like(x) if start is None else start
+    residual = target if start is None else target - apply(start)
     direction = inverse * residual
     energy = (residual * direction).sum()
     goal = tolerance * float(target.norm())

@@ -26,7 +26,8 @@ class Column:
         kind (str): :obj:`"number"` and :obj:`"boolean"` give one feature, :obj:`"category"` one for each category.
         mean (float, optional): What is subtracted from a number. (default: :obj:`0.0`)
         scale (float, optional): What a number is divided by after that. (default: :obj:`1.0`)
-        categories (tuple[str, ...], optional): The categories, in the order of their features. (default: :obj:`()`)
+        categories (tuple[str, ...], optional): The categories, in the order of their features; of a boolean that is
+            written in words, those for no and yes. (default: :obj:`()`)
     """
 
     name: str
@@ -53,12 +54,21 @@ class Encoding:
             (default: :obj:`()`)
         label (str, optional): The label column. (default: :obj:`None`)
         standardize (bool, optional): Whether numbers were standardised. (default: :obj:`True`)
+        id (str, optional): The column with the ids of the nodes. (default: :obj:`"id"`)
+        source, target (str, optional): The columns with the ends of the edges. (default: :obj:`"source"`,
+            :obj:`"target"`)
+        weight (str, optional): The column with the weights of the edges, :obj:`None` for edges without.
+            (default: :obj:`None`)
     """
 
     columns: tuple[Column, ...]
     classes: tuple[str, ...] = ()
     label: str | None = None
     standardize: bool = True
+    id: str = "id"
+    source: str = "source"
+    target: str = "target"
+    weight: str | None = None
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -69,7 +79,8 @@ class Encoding:
         """Returns plain values that JSON can hold."""
         columns = [
             {"name": c.name, "kind": c.kind}
-            | ({"categories": list(c.categories)} if c.kind == "category" else {"mean": c.mean, "scale": c.scale})
+            | ({} if c.kind == "category" else {"mean": c.mean, "scale": c.scale})
+            | ({"categories": list(c.categories)} if c.kind == "category" or c.categories else {})
             for c in self.columns
         ]
         return {
@@ -77,6 +88,10 @@ class Encoding:
             "classes": list(self.classes),
             "label": self.label,
             "standardize": self.standardize,
+            "id": self.id,
+            "source": self.source,
+            "target": self.target,
+            "weight": self.weight,
         }
 
     @classmethod
@@ -85,7 +100,8 @@ class Encoding:
         columns = tuple(
             Column(**{**column, "categories": tuple(column.get("categories", ()))}) for column in values["columns"]
         )
-        return cls(columns, tuple(values["classes"]), values["label"], values["standardize"])
+        tables = {key: values[key] for key in ("id", "source", "target", "weight") if key in values}
+        return cls(columns, tuple(values["classes"]), values["label"], values["standardize"], **tables)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,119 @@
+"""What commands on a user's own graph share: the options that say how to read it, and the first look at it."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from bigcn.cli.common import names, output
+from bigcn.datasets.own import Encoding, OwnGraph, look, read_graph
+
+Nodes = Annotated[
+    Path,
+    typer.Argument(
+        help="The table of nodes (.csv, .tsv, .parquet), or one file with the whole graph (.graphml, .gml, .gexf, "
+        ".net, .json, .npz, .pt).",
+        show_default=False,
+    ),
+]
+Edges = Annotated[
+    Path | None,
+    typer.Argument(help="The table of edges; not with one file for the whole graph.", show_default=False),
+]
+Label = Annotated[
+    str | None,
+    typer.Option("--label", help="The column with the labels; empty cells are to be predicted.", show_default=False),
+]
+Id = Annotated[
+    str | None, typer.Option("--id", help="The column with the ids of the nodes; by default id.", show_default=False)
+]
+Source = Annotated[
+    str | None,
+    typer.Option("--source", help="The column with one end of each edge; by default source.", show_default=False),
+]
+Target = Annotated[
+    str | None,
+    typer.Option("--target", help="The column with the other end; by default target.", show_default=False),
+]
+Weight = Annotated[
+    str | None,
+    typer.Option("--weight", help="The column with the weights of edges; by default weight.", show_default=False),
+]
+Features = Annotated[
+    str | None,
+    typer.Option("--features", help="Feature columns, separated by commas; by default all.", show_default=False),
+]
+SplitColumn = Annotated[
+    str | None,
+    typer.Option("--split", help="The column that says train, val or test; by default split.", show_default=False),
+]
+NoStandardize = Annotated[bool, typer.Option("--no-standardize", help="Take numbers as they are.")]
+Missing = Annotated[str, typer.Option("--missing", help="fill (missing feature values) or error.")]
+UnknownIds = Annotated[str, typer.Option("--unknown-ids", help="error, or drop edges to ids that no node has.")]
+Name = Annotated[
+    str | None, typer.Option("--name", help="What to call the graph; by default the file.", show_default=False)
+]
+
+
+def graph_from_options(
+    nodes: Path,
+    edges: Path | None = None,
+    *,
+    label: str | None = None,
+    id: str | None = None,
+    source: str | None = None,
+    target: str | None = None,
+    weight: str | None = None,
+    features: str | None = None,
+    split: str | None = None,
+    no_standardize: bool = False,
+    missing: str = "fill",
+    unknown_ids: str = "error",
+    like: Encoding | None = None,
+    name: str | None = None,
+) -> OwnGraph:
+    """Reads the graph that the options of a command describe.
+
+    Args:
+        nodes, edges, label, id, source, target, weight, split, name, like: See
+            :func:`~bigcn.datasets.own.read_graph`.
+        features (str, optional): The feature columns, separated by commas. (default: all)
+        no_standardize (bool, optional): Whether numbers are taken as they are. (default: :obj:`False`)
+        missing, unknown_ids (str): See :func:`~bigcn.datasets.own.read_graph`; other words are refused.
+    """
+    for option, value, words in (
+        ("--missing", missing, ("fill", "error")),
+        ("--unknown-ids", unknown_ids, ("error", "drop")),
+    ):
+        if value not in words:
+            raise ValueError(f"'{option}' must be {' or '.join(words)} (got {value!r})")
+    options: dict[str, Any] = {"missing": missing, "unknown_ids": unknown_ids}
+    return read_graph(
+        nodes,
+        edges,
+        label=label,
+        id=id,
+        source=source,
+        target=target,
+        weight=weight,
+        features=None if features is None else names(features, "--features"),
+        split=split,
+        standardize=not no_standardize,
+        like=like,
+        name=name,
+        **options,
+    )
+
+
+def print_look(graph: OwnGraph, console: Console = output) -> None:
+    """Prints what was understood of the files.
+
+    Args:
+        graph (OwnGraph): The graph.
+        console (Console, optional): Where to. (default: standard output)
+    """
+    console.print(f"{graph.name}:", markup=False, soft_wrap=True)
+    for line in look(graph.summary):
+        style = "yellow" if line.startswith("warning") else None
+        console.print(f"  {line}", markup=False, soft_wrap=True, style=style)

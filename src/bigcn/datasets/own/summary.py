@@ -1,0 +1,219 @@
+"""The first look: what was understood of the files, and what a practitioner would frown at."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bigcn.datasets.own.graph import Column, GraphSummary
+
+if TYPE_CHECKING:
+    from bigcn.datasets.own.columns import Values
+    from bigcn.datasets.own.edges import Edges
+
+#: Classes with fewer labels are warned about.
+FEW_LABELS = 5
+#: The share of isolated nodes, of missing values in all, and of missing values in a column that is warned about.
+MANY_ISOLATED, MUCH_MISSING, MOSTLY_MISSING = 0.1, 0.2, 0.5
+#: Homophily beyond chance, as a share of what is possible, below which the graph may not help.
+LOW_HOMOPHILY = 0.1
+#: From so many edges between labelled nodes on, homophily is worth a word.
+MIN_EDGES = 20
+#: From so many rows on, a column that counts them is called an id.
+MIN_ROWS = 10
+
+
+def summarize(
+    edges: "Edges",
+    num_nodes: int,
+    columns: Sequence[Column],
+    cells: "Sequence[Values]",
+    y: np.ndarray | None,
+    classes: Sequence[str],
+    said: Sequence[str] = (),
+) -> GraphSummary:
+    """Returns what there is to say about a graph.
+
+    Args:
+        edges (Edges): The edges.
+        num_nodes (int): The number of nodes.
+        columns (Sequence[Column]): The feature columns.
+        cells (Sequence[Values]): Their cells.
+        y (numpy.ndarray, optional): The numbers of the classes, -1 for none.
+        classes (Sequence[str]): The names of the classes.
+        said (Sequence[str], optional): Warnings from reading. (default: :obj:`()`)
+    """
+    from bigcn.datasets.own.edges import count_components
+
+    isolated, components = count_components(edges, num_nodes)
+    kinds = [column.kind for column in columns]
+    labels: dict[str, int] = {}
+    homophily = chance = None
+    joined = 0
+    if y is not None:
+        counts = np.bincount(y[y >= 0], minlength=len(classes))
+        labels = {name: int(count) for name, count in zip(classes, counts, strict=True)}
+        homophily, chance, joined = label_agreement(edges, y, len(classes))
+    missing = sum(int(values.missing.sum()) for values in cells) / max(1, num_nodes * len(columns))
+    warnings = [
+        *said,
+        *_about_edges(edges.index.size(1) // 2, isolated, num_nodes),
+        *_about_homophily(homophily, chance, joined),
+        *_about_columns(columns, cells, y, len(classes)),
+        *([f"{missing:.0%} of all feature values are missing."] if missing > MUCH_MISSING else []),
+        *([] if y is None else _about_labels(labels)),
+    ]
+    return GraphSummary(
+        nodes=num_nodes,
+        edges=edges.index.size(1) // 2,
+        duplicates=edges.duplicates,
+        self_loops=edges.self_loops,
+        unknown=edges.unknown,
+        isolated=isolated,
+        components=components,
+        features={kind: kinds.count(kind) for kind in ("number", "boolean", "category") if kind in kinds},
+        missing=missing,
+        labels=labels,
+        unlabelled=num_nodes if y is None else int((y < 0).sum()),
+        homophily=homophily,
+        weighted=edges.weight is not None,
+        warnings=tuple(warnings),
+    )
+
+
+def label_agreement(edges: "Edges", y: np.ndarray, num_classes: int) -> tuple[float | None, float | None, int]:
+    """Returns the share of labelled edges that join the same class, what chance would give, and their number."""
+    low, high = y[edges.once.numpy()]
+    both = (low >= 0) & (high >= 0)
+    if not both.any():
+        return None, None, 0
+    low, high = low[both], high[both]
+    share = np.bincount(np.concatenate([low, high]), minlength=num_classes) / (2 * len(low))
+    return float((low == high).mean()), float((share**2).sum()), len(low)
+
+
+def _about_edges(count: int, isolated: int, num_nodes: int) -> Iterator[str]:
+    if count == 0:
+        yield "There are no edges: the graph cannot help."
+    elif isolated > MANY_ISOLATED * num_nodes:
+        yield f"{isolated:,} of {num_nodes:,} nodes have no edge: the graph says nothing about them."
+
+
+def _about_homophily(homophily: float | None, chance: float | None, joined: int) -> Iterator[str]:
+    if homophily is None or chance is None or chance == 1 or joined < MIN_EDGES:
+        return
+    if (homophily - chance) / (1 - chance) < LOW_HOMOPHILY:
+        yield (
+            f"Linked nodes share a class in {homophily:.0%} of the cases, and would by chance in {chance:.0%}: "
+            f"the graph may not help."
+        )
+
+
+def _about_columns(
+    columns: Sequence[Column], cells: "Sequence[Values]", y: np.ndarray | None, num_classes: int
+) -> Iterator[str]:
+    first = _first_members(y, num_classes)
+    constant, ids, leaks, gaps = [], [], [], []
+    for column, values in zip(columns, cells, strict=True):
+        known = values.known
+        if known.size and len(values.numbers) > 1 and known.min() == known.max():
+            constant.append(column.name)
+        elif _like_ids(column, values):
+            ids.append(column.name)
+        elif y is not None and first is not None and _is_label(values, y, first):
+            leaks.append(column.name)
+        if values.missing.mean() > MOSTLY_MISSING:
+            gaps.append(column.name)
+    yield from _said(constant, "is constant", "are constant")
+    yield from _said(ids, "looks like an id, which says nothing about other nodes", "look like ids")
+    yield from _said(leaks, "gives the label away: each of its values goes with one class", "give the label away")
+    yield from _said(gaps, "is missing in more than half of the rows", "are missing in more than half of the rows")
+
+
+def _said(names: list[str], one: str, several: str) -> Iterator[str]:
+    if len(names) == 1:
+        yield f"Column {names[0]!r} {one}."
+    elif names:
+        shown = ", ".join(repr(name) for name in names[:5]) + (", …" if len(names) > 5 else "")
+        yield f"{len(names):,} columns {several}: {shown}."
+
+
+def _like_ids(column: Column, values: "Values") -> bool:
+    numbers = values.numbers
+    if len(numbers) < MIN_ROWS or values.missing.any() or column.kind == "boolean":
+        return False
+    if column.kind == "category":
+        return len(column.categories) == len(numbers)
+    if not (numbers == np.floor(numbers)).all():
+        return False
+    if (np.diff(numbers) > 0).all():
+        return True
+    low = numbers.min()
+    if numbers.max() - low + 1 != len(numbers):
+        return False
+    # As many whole numbers as there are rows in a range of that length: all different, or some are missing.
+    return bool((np.bincount((numbers - low).astype(np.int64), minlength=len(numbers)) == 1).all())
+
+
+def _first_members(y: np.ndarray | None, num_classes: int) -> np.ndarray | None:
+    """Returns the first node of each class, or nothing if there is a class without one, or one class alone."""
+    if y is None or num_classes < 2:
+        return None
+    found, first = np.unique(y, return_index=True)
+    first = first[found >= 0]
+    return first if len(first) == num_classes else None
+
+
+def _is_label(values: "Values", y: np.ndarray, first: np.ndarray) -> bool:
+    labelled = y >= 0
+    if (values.missing & labelled).any():
+        return False
+    # One value for each class, and no class shares its value with another.
+    of_class = values.numbers[first]
+    return len(np.unique(of_class)) == len(first) and bool((values.numbers == of_class[y])[labelled].all())
+
+
+def _about_labels(labels: dict[str, int]) -> Iterator[str]:
+    present = {name: count for name, count in labels.items() if count}
+    if not present:
+        yield "No node has a label."
+        return
+    if len(present) == 1:
+        yield f"All labelled nodes are of one class, {next(iter(present))!r}."
+    few = {name: count for name, count in present.items() if count < FEW_LABELS}
+    for name, count in list(few.items())[:5]:
+        yield f"Class {name!r} has {count} label{'s' if count > 1 else ''} only."
+    if len(few) > 5:
+        yield f"{len(few) - 5} more classes have fewer than {FEW_LABELS} labels."
+
+
+def look(summary: GraphSummary, most_classes: int = 20) -> list[str]:
+    """Returns the summary in lines for people.
+
+    Args:
+        summary (GraphSummary): What was understood.
+        most_classes (int, optional): How many classes to list, the largest first. (default: :obj:`20`)
+    """
+    s = summary
+    notes = [
+        f"{s.duplicates:,} duplicates merged",
+        f"{s.self_loops:,} self-loops removed",
+        *([f"{s.unknown:,} skipped for an unknown id"] if s.unknown else []),
+    ]
+    plural = {"number": "numbers", "boolean": "booleans", "category": "categories"}
+    kinds = ", ".join(f"{count:,} {kind if count == 1 else plural[kind]}" for kind, count in s.features.items())
+    lines = [
+        f"nodes      {s.nodes:,} ({s.isolated:,} isolated, {s.components:,} components)",
+        f"edges      {s.edges:,}, {'weighted' if s.weighted else 'without weights'} ({', '.join(notes)})",
+        f"columns    {kinds}; {s.missing:.1%} of the values missing",
+    ]
+    if s.labels:
+        labelled = s.nodes - s.unlabelled
+        lines.append(f"labels     {len(s.labels):,} classes, {labelled:,} labelled, {s.unlabelled:,} to predict")
+        ranked = sorted(s.labels.items(), key=lambda item: -item[1])
+        lines += [f"           {count:>7,}  {name}" for name, count in ranked[:most_classes]]
+        if len(ranked) > most_classes:
+            lines.append(f"           {len(ranked) - most_classes:,} more classes")
+    if s.homophily is not None:
+        lines.append(f"homophily  {s.homophily:.2f} (of edges between labelled nodes, those within a class)")
+    return lines + [f"warning    {sentence}" for sentence in s.warnings]

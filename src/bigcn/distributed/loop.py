@@ -1,0 +1,170 @@
+"""Training over processes: the loop of :func:`bigcn.training.train`, with sums where that has numbers."""
+
+import time
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch_geometric.nn import GCNConv
+
+from bigcn.distributed.counters import CountedDropout, key
+from bigcn.distributed.processes import Processes
+from bigcn.distributed.progress import RunState
+from bigcn.distributed.task import DistributedTask
+from bigcn.nn import BiGCN
+from bigcn.training.config import Progress, TrainConfig, TrainResult
+from bigcn.training.loop import _adam, _Best, _check_finite, _Curves, _deterministic
+
+DROPOUT_STREAM = 103
+
+
+def train_distributed(
+    model: BiGCN,
+    task: DistributedTask,
+    processes: Processes,
+    config: TrainConfig | None = None,
+    seed: int = 0,
+    on_epoch: Callable[[Progress], bool | None] | None = None,
+    state: RunState | None = None,
+) -> TrainResult:
+    """Trains a model whose rows are spread over processes; all of them end with the same parameters.
+
+    The parameters are replicated; the gradients of all processes are added up in one message per epoch, together with
+    the loss. Whatever decides anything is a sum over processes, so that all decide alike. Dropout is drawn by
+    :class:`~bigcn.distributed.counters.CountedDropout` and does not depend on the number of processes.
+
+    Args:
+        model (BiGCN): The model, changed in place; every process starts from the parameters of the first.
+        task (DistributedTask): A task of :mod:`bigcn.distributed`.
+        processes (Processes): The processes.
+        config (TrainConfig, optional): How. (default: the paper's way for this task)
+        seed (int, optional): The seed of dropout. (default: :obj:`0`)
+        on_epoch (Callable, optional): Called after each epoch; training ends if it returns :obj:`True` on any process.
+            Given on all processes or on none. (default: :obj:`None`)
+        state (RunState, optional): Where training goes on from, and where it is written down. (default: :obj:`None`)
+    """
+    config = TrainConfig.published(task.name) if config is None else config
+    check_model(model)
+    start = time.perf_counter()
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    share_parameters(model, processes)
+    with counted_dropout(model, task.rows, seed) as dropout, _deterministic(config.deterministic):
+        optimizer = _adam(parameters, config)
+        best, curves = _Best(config.restore_best), _Curves(config.curves)
+        stopped: Literal["patience", "max_epochs", "callback"] = "max_epochs"
+        epoch = behind = 0 if state is None else state.begin(model, optimizer, best, curves, processes)
+        model.train()
+        for epoch in range(behind + 1, config.max_epochs + 1):
+            processes.doing = f"training epoch {epoch}"
+            dropout.begin(epoch)
+            loss = step(model, task, optimizer, config.penalty, epoch, processes)
+            score = None
+            if epoch % config.evaluate_every == 0 or epoch == config.max_epochs:
+                scores = task.evaluate(model)
+                score = scores["val"][task.monitor]
+                _check_finite(loss, epoch)
+                curves.add(epoch, loss, score)
+                best.offer(model, epoch, score, scores)
+            if on_epoch is not None:
+                ends = on_epoch(Progress(epoch, config.max_epochs, float(loss), score, best.epoch, best.score))
+                if processes.count(int(bool(ends))):
+                    stopped = "callback"
+                    break
+            if score is not None and config.patience is not None and epoch - best.epoch >= config.patience:
+                stopped = "patience"
+                break
+            if state is not None and state.due(epoch):
+                state.save(model, optimizer, best, curves, epoch, processes)
+        if best.scores is None:
+            scores = task.evaluate(model)
+            best.offer(model, epoch, scores["val"][task.monitor], scores)
+        best.restore(model)
+        model.eval()
+    assert best.scores is not None
+    return TrainResult(
+        best_epoch=best.epoch,
+        epochs=epoch,
+        score=best.score,
+        metrics=best.scores["test"],
+        val_metrics=best.scores["val"],
+        seconds=time.perf_counter() - start,
+        stopped=stopped,
+        curves=curves.values,
+    )
+
+
+def step(
+    model: BiGCN,
+    task: DistributedTask,
+    optimizer: torch.optim.Optimizer,
+    penalty: float,
+    epoch: int,
+    processes: Processes,
+) -> Tensor:
+    """Takes one step of all processes together and returns the loss of all."""
+    optimizer.zero_grad(set_to_none=True)
+    loss = task.loss(model, epoch)
+    if penalty > 0:
+        # Every process knows the whole penalty, and all of them together count it once.
+        loss = loss + penalty / processes.size * model.penalty()
+    loss.backward()
+    total = reduce_gradients(list(model.parameters()), loss.detach(), processes)
+    optimizer.step()
+    return total
+
+
+def reduce_gradients(parameters: list[torch.nn.Parameter], loss: Tensor, processes: Processes) -> Tensor:
+    """Adds up the gradients of all processes in place, and returns the sum of their losses, in one message."""
+    if processes.size == 1:
+        return loss
+    learned = [parameter for parameter in parameters if parameter.requires_grad]
+    # A parameter without a gradient here has none on any process, but what is sent must have the same length.
+    gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in learned]
+    flat = torch.cat([gradient.reshape(-1) for gradient in gradients] + [loss.reshape(1)])
+    flat = processes.total(flat, "gradients")
+    for parameter, piece in zip(learned, flat[:-1].split([g.numel() for g in gradients]), strict=True):
+        if parameter.grad is not None:
+            parameter.grad.copy_(piece.view_as(parameter))
+    return flat[-1]
+
+
+@torch.no_grad()
+def share_parameters(model: torch.nn.Module, processes: Processes) -> None:
+    """Gives every process the parameters and buffers of the first one."""
+    if processes.size == 1:
+        return
+    for tensor in [*model.parameters(), *model.buffers()]:
+        # A sum in which the others count for nothing: what every backend can do with every type.
+        tensor.copy_(processes.total(tensor if processes.leads else torch.zeros_like(tensor)))
+
+
+def check_model(model: torch.nn.Module) -> None:
+    """Refuses what is computed from all nodes in a way that processes do not share."""
+    if not isinstance(model, BiGCN):
+        raise ValueError(f"only BiGCN trains over several processes (got {type(model).__name__})")
+    if any(isinstance(conv, GCNConv) for conv in model.convs):
+        raise ValueError("'gcn_layers' must be 0 over several processes: only BiGCN layers know a spread graph")
+    if model.norm is not None:
+        raise ValueError("'norm' must be None over several processes: it would normalise each one's rows on their own")
+
+
+class counted_dropout:
+    """Lets a model drop what any number of processes would drop, for a while.
+
+    Args:
+        model (BiGCN): The model.
+        rows (torch.Tensor): The place of each node in the node table.
+        seed (int): The seed.
+    """
+
+    def __init__(self, model: BiGCN, rows: Tensor, seed: int) -> None:
+        self._model, self._usual = model, model.dropout
+        self._counted = CountedDropout(model.dropout.p, rows, key(DROPOUT_STREAM, seed))
+
+    def __enter__(self) -> CountedDropout:
+        self._model.dropout = self._counted
+        return self._counted
+
+    def __exit__(self, *error: object) -> None:
+        self._model.dropout = self._usual

@@ -1,0 +1,168 @@
+"""What a report says about a graph of one's own, with the names that its tables use."""
+
+import statistics
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from bigcn.experiments.comparison import ComparisonResult
+from bigcn.experiments.own import MAJORITY, OwnResult
+from bigcn.report.charts import share
+from bigcn.report.words import duration, label, metric_title, model_title, percent, plural, printable
+
+#: The scores that are shown of each model, by task; of the last of each, less is better where it stands in the second.
+SCORES: dict[str, tuple[str, ...]] = {
+    "node": ("accuracy", "macro_f1", "ece"),
+    "link": ("roc_auc", "average_precision"),
+}
+LESS_IS_BETTER = ("ece",)
+#: Up to so many classes the confusion is shown as a matrix, beyond as a list of what is confused most.
+MATRIX = 12
+
+
+def own_table(result: OwnResult) -> Table:
+    """Returns the scores of all models on a graph of one's own as a table for the terminal.
+
+    Args:
+        result (OwnResult): What was found.
+    """
+    table = Table(
+        title=Text(label(result.comparison.title), style="bold"),
+        title_justify="left",
+        caption=Text("On the test part, in percent; * best."),
+        caption_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    shown = score_rows(result)
+    table.add_column("model", min_width=12)
+    for heading in shown["headings"]:
+        table.add_column(heading, justify="right")
+    for row in shown["rows"]:
+        cells = [
+            Text(f"{cell['text']} {'*' if cell['best'] else ' '}", style="bold green" if cell["best"] else "")
+            for cell in row["cells"]
+        ]
+        table.add_row(Text(row["name"]), *cells)
+    return table
+
+
+def score_rows(result: ComparisonResult) -> dict[str, Any]:
+    """Returns the mean of every score of every model that has one, with the best marked."""
+    metrics = SCORES[result.comparison.task]
+    found: dict[str, dict[str, list[float]]] = {}
+    for spec, run in result.pairs:
+        for metric in metrics:
+            if run.status == "ok" and metric in run.metrics:
+                found.setdefault(spec.model, {}).setdefault(metric, []).append(run.metrics[metric])
+    means = {model: {metric: statistics.fmean(s) for metric, s in by.items()} for model, by in found.items()}
+    best = {}
+    for metric in metrics:
+        # Whoever says the same of every node is calibrated, and no use.
+        scores = [by[metric] for model, by in means.items() if metric in by and model != MAJORITY]
+        if scores:
+            best[metric] = min(scores) if metric in LESS_IS_BETTER else max(scores)
+    rows = [
+        {
+            "name": model_title(model),
+            "cells": [
+                {"text": percent(by[m]), "best": model != MAJORITY and by[m] == best[m]} if m in by else {"text": "–", "best": False}
+                for m in metrics
+            ],
+        }
+        for model, by in means.items()
+    ]
+    return {"headings": [metric_title(metric) for metric in metrics], "rows": rows}
+
+
+def graph_words(about: dict[str, Any]) -> str:
+    """Says in a line how large a graph is.
+
+    Args:
+        about (dict): What :attr:`OwnResult.about` gives.
+    """
+    data = about["data"]
+    kinds = ", ".join(plural(count, f"{kind} column") for kind, count in data["features"].items() if count)
+    words = f"{plural(data['nodes'], 'node')}, {plural(data['edges'], 'edge')}, {kinds or 'no columns'}"
+    if about["classes"]:
+        words += f", {len(about['classes'])} classes, {plural(data['unlabelled'], 'node')} without a label"
+    return words
+
+
+def own_sections(result: ComparisonResult) -> dict[str, Any] | None:
+    """Returns what the page shows of a graph of one's own; :obj:`None` for other graphs.
+
+    Args:
+        result (ComparisonResult): What was found.
+    """
+    about = result.about if isinstance(result, OwnResult) else {}
+    if not about:
+        return None
+    report, classes = about["report"], [label(name) for name in about["classes"]]
+    return {
+        "scores": score_rows(result),
+        "classes": _classes(report, classes) if "confusion" in report else None,
+        "reliability": _reliability(report) if "reliability" in report else None,
+        "trials": _trials(about),
+        "edges": _edges(about),
+        "feature_graph": label(about["feature_graph"]),
+        "warnings": [printable(warning) for warning in about["data"]["warnings"]],
+    }
+
+
+def _classes(report: dict[str, Any], classes: list[str]) -> dict[str, Any]:
+    counts = {(truth, predicted): count for truth, predicted, count in report["confusion"]}
+    rows = []
+    for place, name in enumerate(classes):
+        right = counts.get((place, place), 0)
+        true = sum(count for (truth, _), count in counts.items() if truth == place)
+        said = sum(count for (_, predicted), count in counts.items() if predicted == place)
+        rows.append(
+            {
+                "name": name,
+                "place": place,
+                "nodes": true,
+                "recall": percent(right / true) if true else "–",
+                "precision": percent(right / said) if said else "–",
+                "cells": [counts.get((place, other), 0) for other in range(len(classes))],
+            }
+        )
+    wrong = sorted(((count, t, p) for (t, p), count in counts.items() if t != p), key=lambda cell: -cell[0])
+    confused = [{"truth": classes[t], "predicted": classes[p], "nodes": count} for count, t, p in wrong[:10]]
+    return {"names": classes, "rows": rows, "matrix": len(classes) <= MATRIX, "confused": confused}
+
+
+def _reliability(report: dict[str, Any]) -> dict[str, Any]:
+    rows = [
+        {
+            "range": f"{percent(row['from'], 0)}–{percent(row['to'], 0)} %",
+            "nodes": row["nodes"],
+            "confidence": percent(row["confidence"]),
+            "accuracy": percent(row["accuracy"]),
+        }
+        for row in report["reliability"]
+    ]
+    return {"rows": rows, "ece": percent(report["scores"]["ece"]), "temperature": f"{report['temperature']:.2f}"}
+
+
+def _trials(about: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": label(trial["name"]),
+            "score": percent(trial["score"]),
+            "epochs": trial["epochs"],
+            "seconds": duration(trial["seconds"]),
+            "chosen": trial["name"] == about["chosen"],
+        }
+        for trial in about["trials"]
+    ]
+
+
+def _edges(about: dict[str, Any]) -> list[dict[str, str]]:
+    top = max((abs(weight) for _, _, weight in about["feature_edges"]), default=1.0)
+    return [
+        {"first": printable(a), "second": printable(b), "weight": f"{w:+.3f}", "share": share(abs(w), top)}
+        for a, b, w in about["feature_edges"]
+    ]

@@ -1,0 +1,56 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+
+@pytest.fixture
+def tables(tmp_path):
+    generator = np.random.default_rng(0)
+    nodes = pd.DataFrame({"id": range(30), "a": generator.normal(size=30), "kind": ["x", "y", "z"] * 10})
+    nodes.to_parquet(tmp_path / "nodes.parquet")
+    ends = generator.integers(30, size=(2, 80))
+    pd.DataFrame({"source": ends[0], "target": ends[1]}).to_parquet(tmp_path / "edges.parquet")
+
+
+@pytest.mark.usefixtures("tables")
+def test_it_writes_shards_and_says_what_it_found(bigcn, tmp_path):
+    arguments = ("partition", "nodes.parquet", "edges.parquet", "--parts", "2", "--label", "kind", "-o", "shards")
+    done = bigcn(*arguments, "--json")
+    assert (done.code, done.err) == (0, "")
+    document = json.loads(done.out)
+    manifest = json.loads((tmp_path / "shards" / "manifest.json").read_text())
+    assert document["nodes"] == 30
+    assert document["edges"] == manifest["edges"]
+    assert document["classes"] == ["x", "y", "z"]
+    assert [part["nodes"] for part in document["parts"]] == manifest["sizes"]
+    assert [part["halo"] for part in document["parts"]] == manifest["halos"]
+    again = bigcn(*arguments)
+    assert again.code == 2
+    assert again.err == "bigcn: shards already holds shards, and was left as it is ('--overwrite' replaces them)\n"
+    people = bigcn(*arguments, "--overwrite", "--method", "random")
+    assert people.code == 0
+    assert "30 nodes" in people.out
+    assert "self-loops" in people.out
+
+
+@pytest.mark.usefixtures("tables")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nodes.parquet", "no.parquet", "--parts", "2"), "no.parquet cannot be read: No such file or directory"),
+        (("nodes.parquet", "edges.parquet", "--parts", "31"), "'--parts' must be at most the number of nodes, 30"),
+        (("nodes.parquet", "edges.parquet", "--parts", "2", "--method", "metis"), "'--method' must be one of"),
+        (("nodes.parquet", "edges.parquet", "--parts", "2", "--label", "no"), "has no column 'no'"),
+        (("nodes.parquet", "edges.parquet", "--parts", "2", "--missing", "fill"), "'--missing' must be error or mean"),
+    ],
+)
+def test_bad_input_ends_with_one_sentence(bigcn, tmp_path, arguments, message):
+    done = bigcn("partition", *arguments, "-o", "shards")
+    assert done.code == 2
+    assert done.err.startswith("bigcn: ")
+    assert done.err.count("\n") == 1
+    assert message in done.err
+    assert not done.out
+    assert not (tmp_path / "shards").exists()

@@ -1,0 +1,361 @@
+"""Files that cannot be understood: one sentence each, which says what is wrong and where."""
+
+import gzip
+import io
+import os
+import pickle
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch_geometric.data import Data, HeteroData
+
+from bigcn.datasets.own import InputError, read_graph
+
+NODES = b"id,age,kind\na,1.5,x\nb,2.5,y\nc,4,x\n"
+EDGES = b"source,target\na,b\nb,c\n"
+
+
+def table(text: str, count: int) -> bytes:
+    """Rows of a pattern with {i} in it, below a header."""
+    header, pattern = text.split("\n", 1)
+    return (header + "\n" + "".join(pattern.format(i=i) + "\n" for i in range(count))).encode()
+
+
+def npz(**arrays) -> bytes:
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def saved(value) -> bytes:
+    buffer = io.BytesIO()
+    torch.save(value, buffer)
+    return buffer.getvalue()
+
+
+def parquet(**columns) -> bytes:
+    buffer = io.BytesIO()
+    pd.DataFrame(columns).to_parquet(buffer, index=False)
+    return buffer.getvalue()
+
+
+ADJACENCY = {
+    "adj_data": np.ones(2), "adj_indices": np.array([1, 0]), "adj_indptr": np.array([0, 1, 2]),
+    "adj_shape": np.array([2, 2]),
+}  # fmt: skip
+ATTRIBUTES = {
+    "attr_data": np.ones(2), "attr_indices": np.array([0, 1]), "attr_indptr": np.array([0, 1, 2]),
+    "attr_shape": np.array([2, 2]),
+}  # fmt: skip
+
+# What it is: the files, the options, and what the sentence must say.
+NODE_TABLES = {
+    "empty file": (b"", {}, ["nodes.csv", "empty"]),
+    "blank lines alone": (b"\n\n\n", {}, ["nodes.csv", "empty"]),
+    "header only": (b"id,age,kind\n", {}, ["nodes.csv", "no rows"]),
+    "header without line break": (b"id,age,kind", {}, ["nodes.csv", "no rows"]),
+    "binary junk": (bytes(range(256)) * 4, {}, ["nodes.csv", "binary"]),
+    "workbook": (b"PK\x03\x04" + b"\x00" * 100, {}, ["nodes.csv", "Excel"]),
+    "parquet in disguise": (b"PAR1" + b"\x00" * 100, {}, ["nodes.csv", "Parquet"]),
+    "UTF-16": ("id,age\na,1\n".encode("utf-16"), {}, ["nodes.csv", "UTF-16", "UTF-8"]),
+    "not UTF-8": ("id,name\na,é\nb,ü\n".encode("latin-1"), {}, ["nodes.csv", "row 2", "byte 10", "0xe9"]),
+    "header not UTF-8": ("id,größe\na,1\n".encode("latin-1"), {}, ["nodes.csv", "row 1", "byte 5", "0xf6"]),
+    "separated by blanks": (b"id age\na 1\nb 2\n", {}, ["nodes.csv", "'id'", "'id age'", "blanks"]),
+    "no header": (b"1,2.5\n2,3.5\n", {}, ["nodes.csv", "'id'", "'1', '2.5'", "header"]),
+    "no id column": (b"name,age\na,1\n", {}, ["nodes.csv", "'id'", "--id", "'name', 'age'"]),
+    "id column misnamed": (NODES, {"id": "key"}, ["nodes.csv", "'key'", "'id', 'age', 'kind'"]),
+    "duplicate id": (b"id,age\na,1\nb,2\n\na,3\n", {}, ["nodes.csv", "row 5", "row 2", "'a'", "column 'id'"]),
+    "missing id": (b"id,age\na,1\n,2\n", {}, ["nodes.csv", "row 3", "column 'id'", "missing"]),
+    "duplicate column": (b"id,age,age\na,1,2\n", {}, ["nodes.csv", "two columns", "'age'"]),
+    "too few cells": (b"id,age,kind\na,1,x\nb,2\n", {}, ["nodes.csv", "row 3", "2 cells", "3"]),
+    "too many cells": (b"id,age\na,1\nb,2,3\n", {}, ["nodes.csv", "row 3", "3 cells", "2"]),
+    "open quotation mark": (b'id,age,kind\na,1,x\nb,2,"y\nc,3,x\n', {}, ["nodes.csv", "row 3", "quotation mark"]),
+    "no label column": (NODES, {"label": "colour"}, ["nodes.csv", "'colour'", "--label", "'kind'"]),
+    "no feature columns": (b"id,kind\na,x\nb,y\n", {"label": "kind"}, ["nodes.csv", "no feature columns", "'kind'"]),
+    "unknown feature": (NODES, {"features": ["size"]}, ["nodes.csv", "'size'", "'age'"]),
+    "label as feature": (NODES, {"features": ["kind"], "label": "kind"}, ["nodes.csv", "'kind'", "feature"]),
+    "infinite feature": (b"id,age\na,1\nb,inf\nc,2\n", {}, ["nodes.csv", "row 3", "column 'age'", "infinite"]),
+    "overflowing feature": (b"id,age\na,1\nb,1e400\nc,2\n", {}, ["nodes.csv", "row 3", "column 'age'", "too large"]),
+    "too large for single precision": (
+        b"id,age\na,1\nb,1e60\nc,2\n", {"standardize": False}, ["nodes.csv", "row 3", "column 'age'", "too large"],
+    ),
+    "a word among numbers": (
+        table("id,age\nn{i},{i}.5", 20) + b"n99,old\n", {}, ["nodes.csv", "row 22", "column 'age'", "'old'", "95.2%"],
+    ),
+    "missing value": (
+        b"id,age,kind\na,1,x\nb,,y\nc,3,\n", {"missing": "error"},
+        ["nodes.csv", "row 3", "column 'age'", "missing", "2 such"],
+    ),
+    "empty column chosen": (b"id,age,b\na,1,\nb,2,\n", {"features": ["b"]}, ["nodes.csv", "column 'b'", "no value"]),
+    "measurements as labels": (table("id,age,y\nn{i},{i},{i}.25", 30), {"label": "y"}, ["column 'y'", "measurements"]),
+    "names as labels": (table("id,age,y\nn{i},{i},name{i}", 30), {"label": "y"}, ["column 'y'", "30 different"]),
+    "numbers as labels": (table("id,age,y\nn{i},{i},{i}", 30), {"label": "y"}, ["column 'y'", "30 different"]),
+    "unknown part": (
+        b"id,age,s\na,1,train\nb,2,holdout\n", {"split": "s"}, ["nodes.csv", "row 3", "column 's'", "'holdout'"],
+    ),
+    "part without nodes": (b"id,age,s\na,1,train\nb,2,test\n", {"split": "s"}, ["nodes.csv", "column 's'", "'val'"]),
+    "no split column": (NODES, {"split": "part"}, ["nodes.csv", "'part'", "--split"]),
+    "a million columns": (
+        ("id," + ",".join(f"c{i}" for i in range(1_000_000)) + "\n").encode(), {},
+        ["nodes.csv", "1,000,001 columns", "100,000"],
+    ),
+    "too many texts chosen": (
+        table("id,name\nn{i},name{i}", 1001), {"features": ["name"]}, ["column 'name'", "1,001", "1,000"],
+    ),
+    "wrong word for missing": (NODES, {"missing": "zero"}, ["'missing'", "fill or error", "'zero'"]),
+    "wrong word for unknown ids": (NODES, {"unknown_ids": "keep"}, ["'unknown_ids'", "error or drop", "'keep'"]),
+    "features as text": (NODES, {"features": "age"}, ["'features'", "list", "'age'"]),
+}  # fmt: skip
+
+EDGE_TABLES = {
+    "empty file": (b"", {}, ["edges.csv", "empty"]),
+    "no source": (b"from,target\na,b\n", {}, ["edges.csv", "'source'", "--source", "'from', 'target'"]),
+    "no target": (b"source,to\na,b\n", {}, ["edges.csv", "'target'", "--target", "'source', 'to'"]),
+    "no header": (b"a,1\nb,2\n", {}, ["edges.csv", "'source'", "'a', '1'", "header"]),
+    "no weight": (EDGES, {"weight": "w"}, ["edges.csv", "'w'", "--weight"]),
+    "unknown source": (
+        b"source,target\na,b\nz,b\n", {}, ["edges.csv", "row 3", "column 'source'", "'z'", "nodes.csv", "1 such"],
+    ),
+    "unknown target": (
+        b"source,target\na,b\n\n\nb,q\nb,r\n", {}, ["edges.csv", "row 5", "column 'target'", "'q'", "2 such", "drop"],
+    ),
+    "missing end": (b"source,target\na,\n", {}, ["edges.csv", "row 2", "column 'target'", "missing"]),
+    "negative weight": (
+        b"source,target,weight\na,b,1\nb,c,-2\n", {}, ["edges.csv", "row 3", "column 'weight'", "above zero", "-2"],
+    ),
+    "zero weight": (b"source,target,weight\na,b,0\n", {}, ["edges.csv", "row 2", "column 'weight'", "it is 0"]),
+    "infinite weight": (b"source,target,weight\na,b,inf\n", {}, ["edges.csv", "row 2", "column 'weight'", "inf"]),
+    "missing weight": (b"source,target,weight\na,b,1\nb,c,\n", {}, ["edges.csv", "row 3", "column 'weight'", "''"]),
+    "NaN weight": (b"source,target,weight\na,b,nan\n", {}, ["edges.csv", "row 2", "column 'weight'", "missing"]),
+    "word as weight": (b"source,target,w\na,b,big\n", {"weight": "w"}, ["edges.csv", "row 2", "column 'w'", "'big'"]),
+    "weight too small for single precision": (
+        b"source,target,weight\na,b,1e-60\n", {}, ["edges.csv", "row 2", "column 'weight'", "1e-60"],
+    ),
+    "weights that add up to infinity": (
+        b"source,target,weight\na,b,3e38\nb,a,3e38\n", {}, ["edges.csv", "add up to infinity"],
+    ),
+}  # fmt: skip
+
+WHOLE_GRAPHS = {
+    "no XML": ("g.graphml", b"not xml", ["g.graphml", ".graphml"]),
+    "another XML": ("g.graphml", b"<html></html>", ["g.graphml", ".graphml"]),
+    "no nodes": (
+        "g.graphml",
+        b'<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph edgedefault="undirected"/></graphml>',
+        ["g.graphml", "no nodes"],
+    ),
+    "broken GML": ("g.gml", b"graph [ node [", ["g.gml"]),
+    "broken GEXF": ("g.gexf", b"<gexf>", ["g.gexf"]),
+    "broken JSON": ("g.json", b"{", ["g.json"]),
+    "JSON of something else": ("g.json", b"[1, 2]", ["g.json"]),
+    "unknown ending": ("g.xlsx", b"x", ["g.xlsx", ".graphml", ".npz", ".pt"]),
+    "node table alone": ("nodes.csv", NODES, ["nodes.csv", "table of edges"]),
+    "no archive": ("g.npz", b"junk", ["g.npz"]),
+    "objects in the archive": (
+        "g.npz", npz(**ADJACENCY, **{**ATTRIBUTES, "attr_data": np.array([{}, {}])}), ["g.npz", "unpickling"],
+    ),
+    "pickle in disguise": ("g.npz", pickle.dumps([1]), ["g.npz", "unpickling"]),
+    "no features in the archive": ("g.npz", npz(**ADJACENCY), ["g.npz", "'attr_data'", "adj_data"]),
+    "adjacency out of range": (
+        "g.npz", npz(**{**ADJACENCY, "adj_indices": np.array([1, 7])}, **ATTRIBUTES), ["g.npz", "adj_"],
+    ),
+    "adjacency not square": (
+        "g.npz", npz(**{**ADJACENCY, "adj_shape": np.array([2, 3])}, **ATTRIBUTES), ["g.npz", "square", "(2, 3)"],
+    ),
+    "features of other nodes": (
+        "g.npz", npz(**ADJACENCY, **{**ATTRIBUTES, "attr_shape": np.array([3, 2]),
+                                     "attr_indptr": np.array([0, 1, 2, 2])}), ["g.npz", "2 nodes", "(3, 2)"],
+    ),
+    "labels of other nodes": (
+        "g.npz", npz(**ADJACENCY, **ATTRIBUTES, labels=np.zeros(3)), ["g.npz", "labels", "2 nodes"],
+    ),
+    "no tensors": ("g.pt", b"junk", ["g.pt"]),
+    "pickled code": ("g.pt", saved(Path("x")), ["g.pt", "nothing else is unpickled"]),
+    "a plain pickle": ("g.pt", pickle.dumps({"x": [1]}), ["g.pt"]),
+    "a state dict": ("g.pt", saved({"weight": torch.ones(2)}), ["g.pt", "dict"]),
+    "a heterogeneous graph": ("g.pt", saved(HeteroData()), ["g.pt"]),
+    "Data without features": ("g.pt", saved(Data(edge_index=torch.zeros(2, 1).long())), ["g.pt", "'x'"]),
+    "Data without edges": ("g.pt", saved(Data(x=torch.ones(2, 1))), ["g.pt", "'edge_index'"]),
+    "Data with an edge to nowhere": (
+        "g.pt", saved(Data(x=torch.rand(2, 1), edge_index=torch.tensor([[0, 1], [1, 5]]))),
+        ["g.pt", "edge 1", "'target'", "5"],
+    ),
+    "Data with a negative weight": (
+        "g.pt", saved(Data(x=torch.rand(2, 1), edge_index=torch.tensor([[0], [1]]), edge_weight=torch.tensor([-1.0]))),
+        ["g.pt", "edge 0", "'weight'", "-1"],
+    ),
+    "Data with infinite features": (
+        "g.pt", saved(Data(x=torch.tensor([[1.0], [np.inf]]), edge_index=torch.tensor([[0], [1]]))),
+        ["g.pt", "node 1", "'x0'", "infinite"],
+    ),
+    "Data with overlapping masks": (
+        "g.pt", saved(Data(x=torch.rand(2, 1), edge_index=torch.tensor([[0], [1]]),
+                           **{f"{part}_mask": torch.ones(2).bool() for part in ("train", "val", "test")})),
+        ["g.pt", "overlap"],
+    ),
+}  # fmt: skip
+
+
+def refused(*arguments, **options) -> str:
+    """Returns what is said about a file; another kind of error lets the test fail, with its traceback."""
+    with pytest.raises(InputError) as caught:
+        read_graph(*arguments, **options)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert len(message) < 500
+    return message
+
+
+@pytest.mark.parametrize("case", NODE_TABLES)
+def test_node_tables(case, tmp_path):
+    content, options, fragments = NODE_TABLES[case]
+    (tmp_path / "nodes.csv").write_bytes(content)
+    (tmp_path / "edges.csv").write_bytes(b"source,target\n")
+    message = refused(tmp_path / "nodes.csv", tmp_path / "edges.csv", **options)
+    for fragment in fragments:
+        assert fragment in message
+
+
+@pytest.mark.parametrize("case", EDGE_TABLES)
+def test_edge_tables(case, tmp_path):
+    content, options, fragments = EDGE_TABLES[case]
+    (tmp_path / "nodes.csv").write_bytes(NODES)
+    (tmp_path / "edges.csv").write_bytes(content)
+    message = refused(tmp_path / "nodes.csv", tmp_path / "edges.csv", **options)
+    for fragment in fragments:
+        assert fragment in message
+
+
+@pytest.mark.parametrize("case", WHOLE_GRAPHS)
+def test_whole_graphs(case, tmp_path):
+    name, content, fragments = WHOLE_GRAPHS[case]
+    (tmp_path / name).write_bytes(content)
+    message = refused(tmp_path / name)
+    for fragment in fragments:
+        assert fragment in message
+
+
+def test_paths(tmp_path, monkeypatch):
+    (tmp_path / "nodes.csv").write_bytes(NODES)
+    (tmp_path / "edges.xlsx").write_bytes(b"x")
+    assert "absent.csv" in refused(tmp_path / "absent.csv", tmp_path / "edges.csv")
+    assert "folder" in refused(tmp_path, tmp_path / "edges.csv")
+    assert ".parquet" in refused(tmp_path / "nodes.csv", tmp_path / "edges.xlsx")
+    assert "DataFrame" in refused(3, tmp_path / "edges.csv")
+    assert "cannot be read" in refused("a\0b.csv", tmp_path / "edges.csv")
+
+    def forbidden(self, *args, **kwargs):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "open", forbidden)
+    message = refused(tmp_path / "nodes.csv", tmp_path / "edges.csv")
+    assert "nodes.csv" in message
+    assert "Permission denied" in message
+
+
+@pytest.mark.parametrize(
+    "content", [gzip.compress(NODES * 50)[:60], b"plain text", gzip.compress(NODES)[:-4] + b"abcd"]
+)
+def test_damaged_gzip(content, tmp_path):
+    (tmp_path / "nodes.csv.gz").write_bytes(content)
+    (tmp_path / "edges.csv").write_bytes(EDGES)
+    assert "nodes.csv.gz" in refused(tmp_path / "nodes.csv.gz", tmp_path / "edges.csv")
+
+
+def test_parquet(tmp_path):
+    nodes, edges = tmp_path / "nodes.parquet", tmp_path / "edges.csv"
+    edges.write_bytes(EDGES)
+    nodes.write_bytes(b"junk")
+    assert "nodes.parquet" in refused(nodes, edges)
+    whole = parquet(id=["a", "b", "c"], age=np.arange(3.0))
+    nodes.write_bytes(whole[: len(whole) // 2])
+    assert "nodes.parquet" in refused(nodes, edges)
+    nodes.write_bytes(whole[:8] + b"\xff" * 40 + whole[48:])
+    assert "nodes.parquet" in refused(nodes, edges)
+    # Rows of a file without a header count from one.
+    nodes.write_bytes(parquet(id=["a", "b", "a"], age=[1.0, 2.0, 3.0]))
+    assert "row 3, column 'id': id 'a' stands in row 1" in refused(nodes, edges)
+    nodes.write_bytes(parquet(id=["a", "b", "c"], age=[1.0, -np.inf, 3.0]))
+    assert "row 2, column 'age'" in refused(nodes, edges)
+    nodes.write_bytes(parquet(id=["a", "b", "c"], born=pd.date_range("2020", periods=3)))
+    assert "no feature columns" in refused(nodes, edges)
+    assert "'born': holds dates" in refused(nodes, edges, features=["born"])
+    nodes.write_bytes(parquet(id=["a", "b", "c"], list=[[1.0], [2.0], [3.0]]))
+    assert "'list': holds values of type list" in refused(nodes, edges, features=["list"])
+
+
+def test_frames():
+    edges = pd.DataFrame({"source": ["a"], "target": ["b"]})
+    assert "the node table, row 2, column 'id'" in refused(pd.DataFrame({"id": ["a", "a"], "x": [1, 2]}), edges)
+    message = refused(pd.DataFrame({"id": ["a"], "x": [1]}), edges)
+    assert "the edge table, row 1, column 'target': id 'b' is not in the node table" in message
+    assert "table of edges" in refused(pd.DataFrame({"id": ["a"], "x": [1]}))
+
+
+def test_another_spelling_of_an_id_is_pointed_out():
+    nodes = pd.DataFrame({"id": ["1", "2"], "x": [0.5, 1.5]})
+    message = refused(nodes, pd.DataFrame({"source": ["1"], "target": ["2.0"]}))
+    assert "id '2.0'" in message
+    assert "'2' is another id" in message
+
+
+def test_more_features_than_memory(monkeypatch, tmp_path):
+    monkeypatch.setattr(os, "sysconf", lambda name: {"SC_PAGE_SIZE": 1, "SC_PHYS_PAGES": 20}[name])
+    (tmp_path / "nodes.csv").write_bytes(NODES)
+    (tmp_path / "edges.csv").write_bytes(EDGES)
+    message = refused(tmp_path / "nodes.csv", tmp_path / "edges.csv")
+    assert "3 features of 3 nodes" in message
+    assert "memory" in message
+
+
+ROWS = table("id,age,kind,split\nn{i},{i}.5,x,train", 5)
+LINKS = table("source,target,weight\nn{i},n0,{i}.25", 5)
+PACKED = parquet(id=[f"n{i}" for i in range(5)], age=np.arange(5.0))
+PIECES = [
+    b",",
+    b";",
+    b"\n",
+    b'"',
+    b"\t",
+    b"\0",
+    b"\xff",
+    b"inf",
+    b"-1",
+    b"1e999",
+    b"nan",
+    b" ",
+    b"\r",
+    b"id",
+    b"\xef\xbb\xbf",
+]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_damage_anywhere_is_understood_or_refused(data):
+    kind = data.draw(st.sampled_from(["nodes", "edges", "parquet"]))
+    content = {"nodes": ROWS, "edges": LINKS, "parquet": parquet(id=[f"n{i}" for i in range(5)], age=np.arange(5.0))}[
+        kind
+    ]
+    for _ in range(data.draw(st.integers(1, 3))):
+        start = data.draw(st.integers(0, len(content)))
+        piece = data.draw(st.one_of(st.sampled_from(PIECES), st.binary(max_size=3)))
+        content = content[:start] + piece + content[start + data.draw(st.integers(0, 6)) :]
+    with tempfile.TemporaryDirectory() as folder:
+        nodes = Path(folder, "nodes.parquet" if kind == "parquet" else "nodes.csv")
+        edges = Path(folder, "edges.csv")
+        nodes.write_bytes(ROWS if kind == "edges" else content)
+        edges.write_bytes(content if kind == "edges" else LINKS)
+        try:
+            graph = read_graph(nodes, edges, missing="error", features=["age"])
+        except InputError as error:
+            assert "nodes." in str(error) or "edges.csv" in str(error)  # noqa: PT017
+        else:
+            assert torch.isfinite(graph.data.x).all()
+            assert graph.data.validate()

@@ -1,0 +1,131 @@
+import io
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from rich.console import Console
+from sklearn.metrics import precision_score, recall_score
+
+from bigcn.datasets.own import read_graph
+from bigcn.estimators import BiGCNClassifier
+from bigcn.experiments.own import own_result, run_own
+from bigcn.experiments.store import RunStore
+from bigcn.report import write_csv
+from bigcn.report.own import own_sections, own_table, score_rows
+from bigcn.report.page import render_page
+
+NASTY = "<script>alert(1)</script>\"'&<img src=x onerror=alert(2)>{{7*7}}"
+
+
+def tables(names: tuple[str, ...], columns: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    rng = np.random.default_rng(0)
+    kind = np.arange(80) % len(names)
+    table = pd.DataFrame(rng.normal(size=(80, 8)) + kind[:, None], columns=[f"{columns} {i}" for i in range(8)])
+    table.insert(0, "id", [f"{columns} {place}" for place in range(80)])
+    table["kind"] = np.array(names, dtype=object)[kind]
+    source, target = rng.integers(0, 80, (2, 300))
+    ids = table["id"].to_numpy()
+    return table, pd.DataFrame({"source": ids[source], "target": ids[target]})
+
+
+def trained(tmp_path_factory, names: tuple[str, ...], columns: str, graph_name: str):
+    graph = read_graph(*tables(names, columns), label="kind", name=graph_name)
+    settings = {"feature_graph": "spectral", "feature_graph_kwargs": {"rank": 2}}
+    fitted = BiGCNClassifier(search=False, max_epochs=8, settings=settings).fit(graph)
+    with RunStore(tmp_path_factory.mktemp("store") / "runs.sqlite") as store:
+        result = run_own(fitted, graph, store, ("mlp",), command=f"bigcn train '{graph_name}'")
+    return fitted, graph, result
+
+
+@pytest.fixture(scope="module")
+def forest(tmp_path_factory):
+    return trained(tmp_path_factory, ("ash", "elm", "yew"), "trait", "forest")
+
+
+@pytest.fixture(scope="module")
+def nasty_page(tmp_path_factory) -> str:
+    names = (NASTY, f"{NASTY}\x00\n2", "$x$ [bold]")
+    _, _, result = trained(tmp_path_factory, names, NASTY, NASTY)
+    return render_page(result, result.about["command"])
+
+
+def test_page_has_the_names_of_the_tables(forest):
+    _, _, result = forest
+    page = render_page(result, "bigcn train")
+    for part in (
+        "How well can the nodes of forest be labelled?",
+        "80 nodes",
+        "Class by class",
+        "elm",
+        "Can the probabilities be believed?",
+        "Which features belong together",
+        "trait 3",
+        "What was tried",
+        "Largest class",
+    ):
+        assert part in page, part
+    assert "own:" not in page.replace("own:forest", "")
+    assert "when the data are clean" not in page
+    assert "<dt>Noise</dt>" not in page
+
+
+def test_class_by_class_as_scikit_learn_counts(forest):
+    fitted, graph, result = forest
+    place = fitted._ordered.order[fitted.split_.test].numpy()
+    truth = np.array(graph.classes, dtype=object)[graph.data.y.numpy()[place]].astype(str)
+    predicted = fitted.predict(graph)[place].astype(str)
+    section = own_sections(result)["classes"]
+    assert section["names"] == ["ash", "elm", "yew"]
+    for row in section["rows"]:
+        of = {"labels": [row["name"]], "average": "macro", "zero_division": np.nan}
+        recall, precision = recall_score(truth, predicted, **of), precision_score(truth, predicted, **of)
+        assert row["recall"] == f"{100 * recall:.1f}"
+        assert row["precision"] == ("–" if np.isnan(precision) else f"{100 * precision:.1f}")
+        assert row["nodes"] == (truth == row["name"]).sum()
+        assert row["cells"] == [((truth == row["name"]) & (predicted == other)).sum() for other in section["names"]]
+
+
+def test_many_classes_are_listed_by_what_is_confused(forest):
+    _, _, result = forest
+    spec, run = next((spec, run) for spec, run in result.pairs if spec.model == "bigcn")
+    report = {**run.details["own"]["report"], "confusion": [[0, 0, 5], [0, 14, 3], [2, 1, 9]]}
+    own = {**run.details["own"], "classes": [f"class {i}" for i in range(15)], "report": report}
+    many = own_result([(spec, replace(run, details={"own": own}))])
+    section = own_sections(many)["classes"]
+    assert not section["matrix"]
+    assert section["confused"][0] == {"truth": "class 2", "predicted": "class 1", "nodes": 9}
+    assert "class 2 taken for class 1 (9)" in render_page(many, "")
+
+
+def test_terminal_table_marks_the_best(forest):
+    _, _, result = forest
+    rows = {row["name"]: row["cells"] for row in score_rows(result)["rows"]}
+    best = max(run.metrics["accuracy"] for _, run in result.pairs)
+    marked = [name for name, cells in rows.items() if cells[0]["best"]]
+    assert marked
+    assert all(rows[name][0]["text"] == f"{100 * best:.1f}" for name in marked)
+    # Saying the same of every node is well calibrated, and no merit.
+    assert not any(cell["best"] for cell in rows["Largest class"])
+    screen = io.StringIO()
+    Console(file=screen, width=100).print(own_table(result))
+    assert "macro-F1" in screen.getvalue()
+
+
+def test_nothing_of_the_user_reaches_the_page_unescaped(nasty_page):
+    assert "<script" not in nasty_page.lower()
+    assert "<img src=x" not in nasty_page
+    assert "{{7*7}}" in nasty_page  # text, not a template
+    assert "49" not in [part.strip() for part in nasty_page.split("&gt;")]
+    assert "\x00" not in nasty_page
+    assert "&lt;script&gt;" in nasty_page
+
+
+def test_nasty_names_reach_the_table_as_they_are(tmp_path_factory, tmp_path):
+    _, _, result = trained(tmp_path_factory, ("a", "b"), "column", NASTY)
+    rows = pd.read_csv(write_csv(tmp_path / "table.csv", result))
+    assert set(rows["dataset"]) == {f"own:{NASTY}"}
+
+
+def test_other_comparisons_have_no_such_sections(result):
+    assert own_sections(result) is None
