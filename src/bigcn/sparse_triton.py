@@ -14,8 +14,8 @@ from torch import Tensor
 
 #: Columns that one program works on: few variants, since each is compiled once.
 NARROW, WIDE = 16, 128
-#: Neighbours that are fetched at once.
-NEIGHBOURS = {NARROW: 16, WIDE: 4}
+#: Neighbours that are fetched at once, and the warps that do it: the node with the most neighbours sets the time.
+NEIGHBOURS, WARPS = {NARROW: 64, WIDE: 32}, {NARROW: 1, WIDE: 4}
 
 
 @triton.jit(do_not_specialize=["rows_per_group", "part_stride", "coefficient_part", "coefficient_group", "alpha"])
@@ -55,7 +55,7 @@ def _hop(
     matrix: tuple[Tensor, Tensor, Tensor], x: Tensor, older: Tensor, parts: Tensor, scales: Tensor, alpha: float,
     adjoint: bool,
 ) -> Tensor:  # fmt: skip
-    """Returns :obj:`alpha N x - older`, written over :obj:`older`, plus the scaled parts; or adds it to these, scaled."""
+    """Returns :obj:`alpha N x - older`, written over :obj:`older`: plus the scaled parts, or added to these, scaled."""
     crow, col, value = matrix
     rows, width = x.shape
     block = NARROW if width <= NARROW else WIDE
@@ -64,7 +64,8 @@ def _hop(
     _hop_kernel[(rows, triton.cdiv(width, block))](
         crow, col, value, x, older, parts, scales, older, width, per_group, rows * width, scales.stride(0),
         scales.stride(1) if scales.size(1) > 1 else 0, col_stride, float(alpha),
-        COUNT=len(parts), ADJOINT=adjoint, BLOCK=block, NEIGHBOURS=NEIGHBOURS[block], num_warps=1,
+        COUNT=len(parts), ADJOINT=adjoint, BLOCK=block, NEIGHBOURS=NEIGHBOURS[block],
+        num_warps=WARPS[block],
     )  # fmt: skip
     return older
 

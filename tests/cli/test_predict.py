@@ -137,7 +137,12 @@ def test_a_model_that_cannot_be_trusted(trained, harm, reason):
 
 @pytest.mark.parametrize(
     ("out", "reason"),
-    [("out.xls", "writes .csv"), ("folder.csv", "a folder"), ("no/such/out.csv", "no such folder"), ("out", "writes")],
+    [
+        ("out.xls", "by its ending"),
+        ("folder.csv", "a folder"),
+        ("no/such/out.csv", "no such folder"),
+        ("out", "by its"),
+    ],
 )
 def test_a_place_that_cannot_be_written(trained, out, reason):
     os.mkdir("folder.csv")

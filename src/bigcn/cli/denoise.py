@@ -118,7 +118,7 @@ def clean_graph(graph: OwnGraph, noise: float | None, hidden: float, seed: int) 
         graph.data.edge_weight,
         noise=noise,
         hidden=hidden,
-        groups=column_of_features(graph),
+        groups=None,
         seed=seed,
     )
 

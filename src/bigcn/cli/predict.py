@@ -1,6 +1,5 @@
 """`bigcn predict`: labels for every node, from a trained model."""
 
-import io
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,16 +9,13 @@ import typer
 
 from bigcn.cli import own
 from bigcn.cli.common import errors, print_json, resolve_device
-from bigcn.datasets.own import OwnGraph
+from bigcn.datasets.own import OwnGraph, write_table
+from bigcn.datasets.own.writing import table_ending
 from bigcn.estimators import BiGCNClassifier
-from bigcn.files import write_bytes
 from bigcn.training.checkpoint import CheckpointError, load_checkpoint
 
 if TYPE_CHECKING:
     import pandas as pd
-
-#: What can be written, by the ending of the file.
-ENDINGS = (".csv", ".tsv", ".parquet")
 
 
 def predict(
@@ -70,7 +66,7 @@ def predict(
     )
     table = predictions(classifier, graph, all_probabilities)
     if not to_screen:
-        write_bytes(out, as_bytes(table, out.suffix.lower()))
+        write_table(table, out)
         errors.print(f"{len(table):,} predictions: {out}", markup=False, soft_wrap=True)
     if as_json:
         print_json({"rows": table.astype(object).to_dict(orient="records")})
@@ -100,20 +96,8 @@ def predictions(classifier: BiGCNClassifier, graph: OwnGraph, all_probabilities:
     return pd.DataFrame(columns)
 
 
-def as_bytes(table: "pd.DataFrame", ending: str) -> bytes:
-    """Returns a table as a file of the format that an ending stands for."""
-    if ending == ".parquet":
-        file = io.BytesIO()
-        table.to_parquet(file, index=False)
-        return file.getvalue()
-    return table.to_csv(index=False, sep="\t" if ending == ".tsv" else ",", lineterminator="\n").encode("utf-8")
-
-
 def check_output(out: Path) -> None:
     """Refuses a file that could not be written, before anything is read."""
-    if out.suffix.lower() not in ENDINGS:
-        raise ValueError(f"'--output' writes {', '.join(ENDINGS)} or - (got {out})")
-    if out.is_dir():
-        raise ValueError(f"'--output' names a folder, not a file ({out})")
+    table_ending(out)
     if not out.parent.is_dir():
         raise ValueError(f"'--output' names a file in {out.parent}, and there is no such folder")

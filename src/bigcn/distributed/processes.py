@@ -89,7 +89,7 @@ class Processes:
         if self.size == 1:
             return lambda: rows
         row_bytes = rows[:1].numel() * rows.element_size() if rows.size(0) else 0
-        self.traffic[kind] += rows.size(0) * row_bytes
+        self.traffic[kind] += (rows.size(0) - send[self.rank]) * row_bytes
         received = rows.new_empty(sum(receive), *rows.shape[1:])
         with self.watched():
             work = dist.all_to_all_single(received, rows.contiguous(), receive, send, async_op=True)

@@ -5,6 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import torch
+from torch import Tensor
+
 from bigcn.experiments.graphs import GraphSource
 from bigcn.experiments.records import RunResult, RunSpec, utc_now
 from bigcn.experiments.store import RunStore
@@ -14,8 +17,8 @@ from bigcn.training.population import Member, train_population
 
 #: What may differ between the members of a population.
 OWN_MODEL, OWN_TRAINING = ("p", "node_strength", "feature_strength"), ("weight_decay", "penalty")
-#: Cases that change the size of the graph or of its features, so that different amounts cannot train together.
-RESIZING = ("structure-mistakes", "feature-rate")
+#: Cases that leave the size of graph and features alone train together, whatever the case and its amount.
+SAME_SIZE = ("clean", "noise-level", "noise-rate", "column-noise")
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,8 @@ class LocalExecutor:
 
     def run(self, units: Sequence[Unit]) -> Iterator[tuple[Unit, list[RunResult]]]:
         graphs = GraphSource()
-        for unit in units:
+        for number, unit in enumerate(units):
+            graphs.prefetch(units[number + 1 : number + 2])
             yield unit, run_unit(unit, graphs)
 
 
@@ -70,9 +74,10 @@ def _group(spec: RunSpec) -> str:
     training = {key: value for key, value in spec.settings["training"].items() if key not in OWN_TRAINING}
     # Without a strength a direction is off, which is another structure.
     off = [spec.settings["model"].get(key) == 0 for key in OWN_MODEL]
-    value = spec.value if spec.case in RESIZING else None
+    case: tuple[Any, ...] = () if spec.case in SAME_SIZE else (spec.case,)
+    case += (spec.value,) if spec.case == "feature-rate" else ()
     kind = spec.model.partition(":")[0]
-    rest = (spec.task, spec.dataset, spec.protocol, spec.case, value, kind, spec.device, spec.settings.get("negatives"))
+    rest = (spec.task, spec.dataset, spec.protocol, case, kind, spec.device, spec.settings.get("negatives"))
     return json.dumps([rest, model, training, off], sort_keys=True)
 
 
@@ -130,11 +135,15 @@ def run_unit(unit: Unit, graphs: GraphSource | None = None) -> list[RunResult]:
         return [run(spec, graphs) for spec in unit.specs]
     started = utc_now()
     tasks = graphs.tasks(unit.specs)
-    members = []
+    members, models = [], {}
     for spec, task in zip(unit.specs, tasks, strict=True):
-        with seeded(spec.seed, spec.device):
-            model = _build(spec, task.num_features, task.num_outputs).to(spec.device)
-        members.append(Member(model, task, TrainConfig(**spec.settings["training"]), spec.seed))
+        # One model for all members with its settings: building one takes longer than drawing new parameters.
+        key = json.dumps(spec.settings["model"], sort_keys=True)
+        if key not in models:
+            models[key] = _build(spec, task.num_features, task.num_outputs)
+        start = _drawn(models[key], spec)
+        config = TrainConfig(**{**spec.settings["training"], "restore_best": False})
+        members.append(Member(models[key], task, config, spec.seed, start))
     outcomes = train_population(members, unit.max_memory)
     return [_result(outcome, started, {"population": len(members)}) for outcome in outcomes]
 
@@ -148,8 +157,8 @@ def run(spec: RunSpec, graphs: GraphSource | None = None) -> RunResult:
     """
     started = utc_now()
     task = (graphs or GraphSource()).tasks((spec,))[0]
-    with seeded(spec.seed, spec.device):
-        model = _build(spec, task.num_features, task.num_outputs).to(spec.device)
+    model = _build(spec, task.num_features, task.num_outputs)
+    _drawn(model, spec)
     outcome: TrainResult | FloatingPointError
     try:
         outcome = train(model, task, TrainConfig(**spec.settings["training"]), seed=spec.seed)
@@ -159,7 +168,15 @@ def run(spec: RunSpec, graphs: GraphSource | None = None) -> RunResult:
 
 
 def _build(spec: RunSpec, in_channels: int, out_channels: int) -> Any:
-    return get_model(spec.model).model(in_channels, out_channels=out_channels, **spec.settings["model"])
+    with seeded(0, spec.device), torch.device(spec.device):
+        return get_model(spec.model).model(in_channels, out_channels=out_channels, **spec.settings["model"])
+
+
+def _drawn(model: torch.nn.Module, spec: RunSpec) -> dict[str, Tensor]:
+    """Draws the initial parameters of a run, on its device, and returns a copy of them."""
+    with seeded(spec.seed, spec.device):
+        model.reset_parameters()  # type: ignore[operator]
+    return {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
 
 
 def _result(outcome: TrainResult | FloatingPointError, started: str, details: dict[str, Any]) -> RunResult:

@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from torch import Tensor
@@ -31,47 +31,57 @@ class GraphSource:
         self._graphs: dict[tuple[str, str], Data] = {}
         self._features: OrderedDict[tuple[Any, ...], Tensor] = OrderedDict()
         self._tasks: OrderedDict[tuple[Any, ...], Task] = OrderedDict()
+        self._coming: dict[tuple[Any, ...], Future[Data]] = {}
+        self._pool = ThreadPoolExecutor(THREADS)
+
+    def prefetch(self, units: Sequence[Any]) -> None:
+        """Begins to make the noisy graphs of units to come, while a GPU trains; on a CPU they would be in the way."""
+        for unit in units:
+            if unit.together and unit.specs[0].device == "cuda":
+                self._begin(unit.specs)
 
     def tasks(self, specs: Sequence[RunSpec]) -> list[Task]:
         """Returns the task of each run, on its device."""
-        noisy: dict[tuple[Any, ...], Callable[[], Data]] = {}
+        self._begin(specs)
+        out = [self._task(spec) for spec in specs]
         for spec in specs:
-            if self._is_missing(spec):
-                noisy[_noise_key(spec)] = lambda spec=spec: _noisy(load_dataset_once(spec.dataset), spec)  # type: ignore[misc]
-        found: dict[tuple[Any, ...], Data] = {}
-        if len(noisy) > 1:
-            with ThreadPoolExecutor(THREADS) as pool:
-                found = dict(zip(noisy, pool.map(lambda make: make(), noisy.values()), strict=True))
-        else:
-            found = {key: make() for key, make in noisy.items()}
-        return [self._task(spec, found) for spec in specs]
+            self._coming.pop(_noise_key(spec), None)
+        return out
+
+    def _begin(self, specs: Sequence[RunSpec]) -> None:
+        for spec in specs:
+            key = _noise_key(spec)
+            if self._is_missing(spec) and key not in self._coming:
+                self._coming[key] = self._pool.submit(_noisy, load_dataset_once(spec.dataset), spec)
 
     def _is_missing(self, spec: RunSpec) -> bool:
         if spec.case == "structure-mistakes":
             return _task_key(spec) not in self._tasks
         return spec.case != "clean" and _noise_key(spec) not in self._features
 
-    def _task(self, spec: RunSpec, noisy: dict[tuple[Any, ...], Data]) -> Task:
-        if spec.case == "clean":
-            return self._base(spec, None)
-        if spec.case == "structure-mistakes":
-            return self._base(spec, noisy.get(_noise_key(spec)))
+    def _task(self, spec: RunSpec) -> Task:
+        if spec.case in ("clean", "structure-mistakes"):
+            return self._base(spec)
         key = _noise_key(spec)
         if key not in self._features:
-            self._features[key] = noisy[key].x.to(spec.device)
+            self._features[key] = self._coming[key].result().x.to(spec.device)
         self._features.move_to_end(key)
+        x = self._features[key]
         while _bytes(self._features) > KEPT_BYTES[spec.device] and len(self._features) > 1:
             self._features.popitem(last=False)
-        x = self._features.get(key)
-        return self._base(spec, None).with_features(noisy[key].x.to(spec.device) if x is None else x)
+        return self._base(spec).with_features(x)
 
-    def _base(self, spec: RunSpec, data: Data | None) -> Task:
+    def _base(self, spec: RunSpec) -> Task:
         """Returns the task on the graph with its clean features, or on a graph of its own."""
         key = _task_key(spec)
         if key not in self._tasks:
             if spec.case == "structure-mistakes":
-                graph = (data if data is not None else _noisy(load_dataset_once(spec.dataset), spec)).to(spec.device)
-                graph.x = self._graph(spec).x  # the features stay as they were: the same tensor for all
+                noisy = self._coming[_noise_key(spec)].result()
+                # The features stay as they were: the same tensor for all.
+                graph = Data(x=self._graph(spec).x, edge_index=noisy.edge_index.to(spec.device), y=self._graph(spec).y)
+                for mask in ("train_mask", "val_mask", "test_mask"):
+                    if mask in noisy:
+                        graph[mask] = self._graph(spec)[mask]
             else:
                 graph = self._graph(spec)
             self._tasks[key] = make_task(spec, graph, get_model(spec.model).prepare).to(spec.device)

@@ -218,9 +218,10 @@ class UntilExecutor:
         from bigcn.experiments import execution
 
         graphs = GraphSource()
-        for unit in units:
+        for number, unit in enumerate(units):
             if self.deadline is not None and time.monotonic() > self.deadline:
                 return
+            graphs.prefetch(units[number + 1 : number + 2])
             yield unit, execution.run_unit(unit, graphs)
 
 
@@ -275,8 +276,8 @@ def _once(specs: Iterator[RunSpec]) -> list[RunSpec]:
 
 
 def _near_each_other(specs: list[RunSpec]) -> list[RunSpec]:
-    """Sorts runs so that those on the same noisy graphs follow each other; the order of graphs stays."""
-    graphs: dict[tuple[str, str, str, str], int] = {}
+    """Sorts runs so that those on the same graph follow each other; the order of graphs stays."""
+    graphs: dict[tuple[str, str], int] = {}
     for spec in specs:
-        graphs.setdefault((spec.task, spec.dataset, spec.case, spec.protocol), len(graphs))
-    return sorted(specs, key=lambda spec: graphs[spec.task, spec.dataset, spec.case, spec.protocol])
+        graphs.setdefault((spec.dataset, spec.task), len(graphs))
+    return sorted(specs, key=lambda spec: graphs[spec.dataset, spec.task])

@@ -217,6 +217,10 @@ class APPNP(KeepsGraph, torch.nn.Module):
         self.dropout = dropout
         self.propagation = APPNPConv(K, alpha)
 
+    def reset_parameters(self) -> None:
+        """Resets all learnable parameters of the module."""
+        self.mlp.reset_parameters()
+
     def forward(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor = None) -> Tensor:
         """Runs the forward pass."""
         graph, weight = self.graph_matrix(x, edge_index, edge_weight, _symmetric)
@@ -237,6 +241,10 @@ class SGC(KeepsGraph, torch.nn.Module):
     def __init__(self, in_channels: int, out_channels: int, num_layers: int = 2) -> None:
         super().__init__()
         self.conv = SGConv(in_channels, out_channels, K=num_layers)
+
+    def reset_parameters(self) -> None:
+        """Resets all learnable parameters of the module."""
+        self.conv.reset_parameters()
 
     def forward(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor = None) -> Tensor:
         """Runs the forward pass."""
@@ -263,6 +271,10 @@ class MLP(torch.nn.Module):
     ) -> None:
         super().__init__()
         self.mlp = _perceptron(in_channels, hidden_channels, num_layers, out_channels, dropout)
+
+    def reset_parameters(self) -> None:
+        """Resets all learnable parameters of the module."""
+        self.mlp.reset_parameters()
 
     def forward(self, x: Tensor, edge_index: Adj | None = None, edge_weight: OptTensor = None) -> Tensor:
         """Runs the forward pass."""

@@ -224,7 +224,7 @@ def _fill(z: Tensor, observed: Tensor, given: Hop | None, choice: ImputationChoi
     fixed = choice.lambda2 == 0 and (choice.nodes == "given" or choice.lambda1 == 0)
     for _ in range(1 if fixed else rounds):
         hop = given
-        if False:
+        if choice.nodes == "nearest" and choice.lambda1 > 0:
             hop = normalized_graph(nearest_edges(filled, NEIGHBOURS), None, z.size(0), z.dtype)
         graph: FeatureGraph = covariance_graph(filled) if choice.lambda2 > 0 else NoGraph(z.size(1))
         solved = solve_along(z, observed, hop, graph, choice.lambda1, choice.lambda2, TOLERANCE, start=filled)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from bigcn.tasks.base import Task
 from bigcn.training.config import TrainConfig, TrainResult
@@ -40,12 +41,15 @@ class Member:
         config (TrainConfig): How. Members may differ in weight decay and in the weight of the penalty.
         seed (int, optional): The seed of what is random in training; the first member's counts for all, drawn apart
             for each. (default: :obj:`0`)
+        start (dict, optional): The initial parameters by name, so that members can share one model; it then takes
+            :obj:`restore_best=False`. (default: those of the model)
     """
 
     model: torch.nn.Module
     task: Task
     config: TrainConfig
     seed: int = 0
+    start: dict[str, Tensor] | None = None
 
 
 def train_population(
@@ -128,6 +132,10 @@ def _train_together(
 
 
 def _alone(member: Member) -> TrainResult | FloatingPointError:
+    if member.start is not None:
+        with torch.no_grad():
+            for name, parameter in member.model.named_parameters():
+                parameter.copy_(member.start[name])
     try:
         return train(member.model, member.task, member.config, member.seed)
     except FloatingPointError as error:
@@ -146,8 +154,8 @@ def _check_alike(members: Sequence[Member]) -> None:
             raise ValueError("'members' must be on one device")
         if _common(member.config) != _common(first.config):
             raise ValueError("'members' may differ in weight decay and penalty, and in no other part of 'config'")
-    if any(not isinstance(member.config, TrainConfig) for member in members):
-        raise ValueError("'members' must each have a TrainConfig")
+    if first.config.restore_best and any(member.start is not None for member in members):
+        raise ValueError("'members' that share a model cannot restore their best parameters into it")
 
 
 def _shapes(model: torch.nn.Module) -> dict[str, Any]:

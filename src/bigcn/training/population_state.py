@@ -36,7 +36,7 @@ class PopulationStep:
         stacks = stack_kept(models, graphs)
         self.model = models[0]
         self.wrapped = _WithPenalty(self.model)
-        named = [dict(model.named_parameters()) for model in models]
+        named = [member.start or dict(member.model.named_parameters()) for member in members]
         self.parameters = {
             name: torch.stack([member[name].detach() for member in named]).requires_grad_() for name in named[0]
         }
@@ -352,9 +352,9 @@ def _is_fixed(model: torch.nn.Module, kept: Kept) -> bool:
     """Tells whether no layer makes its feature graph anew in every step, which a CUDA graph cannot capture."""
     for name, layer in model.named_modules():
         graph = getattr(layer, "feature_graph", None)
-        if graph is not None and graph.from_input and not getattr(graph, "trivial", False):
-            if f"{name}._operands" not in kept.stacks:
-                return False
+        made = graph is not None and graph.from_input and not getattr(graph, "trivial", False)
+        if made and f"{name}._operands" not in kept.stacks:
+            return False
     return True
 
 
