@@ -16,6 +16,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,24 @@ def peak(field: str = "VmHWM") -> int:
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(field))
 
 
+class Watch(threading.Thread):
+    """Looks every so often at the memory that a process has allocated, pages of mapped files not among it."""
+
+    def __enter__(self) -> "Watch":
+        self.before = self.most = peak("RssAnon")
+        self.over = threading.Event()
+        self.start()
+        return self
+
+    def run(self) -> None:
+        while not self.over.wait(0.02):
+            self.most = max(self.most, peak("RssAnon"))
+
+    def __exit__(self, *error: object) -> None:
+        self.over.set()
+        self.join()
+
+
 def make_tables(folder: Path, nodes: int) -> None:
     """Writes the tables, a piece at a time."""
     import numpy as np
@@ -37,7 +56,11 @@ def make_tables(folder: Path, nodes: int) -> None:
 
     from power_law import power_law_edges
 
-    source, target = power_law_edges(nodes, DEGREE, communities=True)
+    source, target = power_law_edges(nodes, 1.5 * DEGREE, communities=True)
+    proper = source != target
+    low, high = np.minimum(source, target)[proper], np.maximum(source, target)[proper]
+    edges = np.random.default_rng(2).permutation(np.unique(low * nodes + high))[: nodes * DEGREE // 2]
+    source, target = edges // nodes, edges % nodes
     pq.write_table(pa.table({"source": source, "target": target}), folder / "edges.parquet")
     generator = np.random.default_rng(1)
     names = [f"f{i}" for i in range(FEATURES)]
@@ -59,10 +82,12 @@ def make_shards(folder: Path, parts: int, method: Any) -> dict[str, Any]:
     from bigcn.distributed import partition_tables
 
     before, start = peak("VmRSS"), time.perf_counter()
-    manifest = partition_tables(
-        folder / "nodes.parquet", folder / "edges.parquet", folder / "shards", parts, label="label", method=method
-    )
+    with Watch() as watch:
+        manifest = partition_tables(
+            folder / "nodes.parquet", folder / "edges.parquet", folder / "shards", parts, label="label", method=method
+        )
     return {
+        "partition_allocated_mb": round((watch.most - watch.before) / 1e6),
         "partition_seconds": round(time.perf_counter() - start, 1),
         "partition_peak_mb": round(peak() / 1e6),
         "partition_libraries_mb": round(before / 1e6),
@@ -159,7 +184,7 @@ def main() -> None:
 
     chosen.folder.mkdir(parents=True, exist_ok=True)
     make_tables(chosen.folder, chosen.nodes)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for size, method in ((1, "contiguous"), (2, "neighbours"), (3, "neighbours"), (3, "random")):
         row = {"nodes": chosen.nodes, "features": FEATURES} | measure(chosen.folder, size, method)
         first = (rows or [row])[0]

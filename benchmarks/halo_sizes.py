@@ -84,7 +84,7 @@ def main() -> None:
         for row in measure(name, graph):
             rows.append(row)
             print({key: row[key] for key in ("graph", "parts", "method", "rows_received_per_node")}, flush=True)
-    print(store("halo-sizes", "python benchmarks/halo_sizes.py", rows))
+        store("halo-sizes", "python benchmarks/halo_sizes.py", rows)
 
 
 if __name__ == "__main__":

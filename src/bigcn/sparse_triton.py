@@ -15,7 +15,7 @@ from torch import Tensor
 #: Columns that one program works on: few variants, since each is compiled once.
 NARROW, WIDE = 16, 128
 #: Neighbours that are fetched at once, and the warps that do it: the node with the most neighbours sets the time.
-NEIGHBOURS, WARPS = {NARROW: 64, WIDE: 32}, {NARROW: 1, WIDE: 4}
+NEIGHBOURS, WARPS = {NARROW: 16, WIDE: 8}, {NARROW: 1, WIDE: 1}
 
 
 @triton.jit(do_not_specialize=["rows_per_group", "part_stride", "coefficient_part", "coefficient_group", "alpha"])

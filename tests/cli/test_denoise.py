@@ -6,9 +6,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from bigcn import read_graph
 from bigcn.datasets import digits
+from bigcn.datasets.own import decode
 from bigcn.noise import NoiseLevel
 from bigcn.smoothing import denoise, denoising
 
@@ -120,6 +122,18 @@ def test_words_flags_and_gaps(bigcn, mixed):
     assert columns["soil"]["changed"] == int((after["soil"] != mixed["soil"])[known].sum())
     for edge in json.loads(outcome.out)["feature_edges"]:
         assert edge["one"].split("=")[0] != edge["other"].split("=")[0]
+
+
+def test_gaps_are_no_known_values_and_a_category_is_hidden_whole(bigcn, mixed):
+    outcome = bigcn("denoise", "nodes.csv", "edges.csv", "--label", "kind", "-o", "clean.csv", "--json")
+    graph = read_graph("nodes.csv", "edges.csv", label="kind")
+    x = torch.where(graph.missing, torch.nan, graph.data.x)
+    owner = [number for number, column in enumerate(graph.encoding.columns) for _ in column.features]
+    expected = denoise(x, graph.data.edge_index, groups=owner)
+    assert json.loads(outcome.out)["errors"][expected.directions] == pytest.approx(expected.choice.error)
+    traits = [f"trait {i}" for i in range(7)]
+    found, wanted = pd.read_csv("clean.csv")[traits], decode(graph.encoding, expected.x)[traits]
+    np.testing.assert_allclose(found.to_numpy(), wanted.to_numpy(), atol=1e-4)
 
 
 def test_chosen_columns_alone(bigcn, mixed):

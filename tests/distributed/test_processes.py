@@ -49,6 +49,12 @@ def test_torchrun_restarts_a_killed_run_from_its_last_state_to_the_same_end(spre
     assert not list(tmp_path.glob("*.run.safetensors"))
 
 
+def test_rows_for_oneself_arrive_and_do_not_count_as_sent(spread):
+    for rank, part in enumerate(spread("counted", 3)):
+        assert part["received"][:, 0].tolist() == [float(other) for other in range(3) for _ in range(rank + 1)]
+        assert part["traffic"] == {"pairs": (6 - (rank + 1)) * 3 * 8}
+
+
 def test_without_torchrun_there_is_one_process(monkeypatch):
     for name in ("RANK", "WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)

@@ -45,6 +45,14 @@ def hops(processes: Processes, shards: str, width: int) -> dict[str, Any]:
     }
 
 
+def counted(processes: Processes) -> dict[str, Any]:
+    """Rows for everybody, oneself included, and what is counted of them."""
+    send = [rank + 1 for rank in range(processes.size)]
+    rows = torch.full((sum(send), 3), processes.rank, dtype=torch.float64)
+    received = processes.exchange(rows, send, [processes.rank + 1] * processes.size, "pairs")()
+    return {"received": received, "traffic": dict(processes.traffic)}
+
+
 def learn(
     processes: Processes, shards: str, cases: list[tuple[str, dict, dict, dict]], epochs: int
 ) -> list[dict[str, Any]]:

@@ -109,6 +109,14 @@ def test_a_new_graph_with_the_same_columns(make_tables, tmp_path):
         fitted.predict(read_graph(nodes.drop(columns="soil"), edges, label="kind"))
 
 
+def test_fitting_again_forgets_the_first_graph(graph, make_tables):
+    nodes, edges = make_tables()
+    other = read_graph(nodes.drop(columns=["soil", "noise"]), edges, label="kind")
+    model = BiGCNClassifier(search=False, max_epochs=2).fit(graph).fit(other)
+    assert model.n_features_in_ == 4
+    assert model.predict(other).shape == (75,)
+
+
 def test_a_pyg_graph():
     data = digits()
     model = BiGCNClassifier(search=False, max_epochs=15).fit(data)

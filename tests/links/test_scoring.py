@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.metrics import roc_auc_score
+from sklearn.neighbors import KNeighborsClassifier
 
 from bigcn.links import LinkScorer
 from bigcn.links import scoring as scoring_module
@@ -84,6 +85,20 @@ def test_an_edge_does_not_vouch_for_itself_through_a_model(towns):
 
     scorer = LinkScorer(towns[0].x, towns[0].edge_index, embed=embed)
     assert roc_auc_score(~is_wrong(scorer, towns[1]), scorer.scores) > 0.9
+
+
+def test_an_edge_is_scored_by_a_regression_that_did_not_learn_from_it(towns, monkeypatch):
+    # A learner that remembers everything would give every edge that it has seen the score of one.
+    monkeypatch.setattr(scoring_module, "LogisticRegression", lambda **options: KNeighborsClassifier(1))
+    scores = LinkScorer(towns[0].x, towns[0].edge_index, rounds=0).scores
+    assert 0.1 < (scores == 0).mean() < 0.9
+
+
+def test_doubtful_edges_count_for_less_the_second_time(towns, scorer):
+    first, second = (graph.adjacency for graph in scorer._graphs)
+    before = LinkScorer(towns[0].x, towns[0].edge_index, rounds=0)
+    np.testing.assert_allclose(first[tuple(scorer.edges)], 1)
+    np.testing.assert_allclose(second[tuple(scorer.edges)], before.scores, rtol=1e-5)
 
 
 def test_weights_count_and_add_up(towns):

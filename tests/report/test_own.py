@@ -9,7 +9,8 @@ from sklearn.metrics import precision_score, recall_score
 
 from bigcn.datasets.own import read_graph
 from bigcn.estimators import BiGCNClassifier
-from bigcn.experiments.own import own_result, run_own
+from bigcn.experiments.own import own_result
+from bigcn.experiments.own_runs import run_own
 from bigcn.experiments.store import RunStore
 from bigcn.report import write_csv
 from bigcn.report.own import own_sections, own_table, score_rows

@@ -118,7 +118,7 @@ def clean_graph(graph: OwnGraph, noise: float | None, hidden: float, seed: int) 
         graph.data.edge_weight,
         noise=noise,
         hidden=hidden,
-        groups=None,
+        groups=column_of_features(graph),
         seed=seed,
     )
 
@@ -230,7 +230,7 @@ def tell(graph: OwnGraph, result: Denoised, changes: list[dict[str, Any]], conso
     named = {"none": "column means" if result.criterion == "hidden" else "as it is"}
     shown = [f"{named.get(name, name)} {value:.4f}" for name, value in account["errors"].items() if value is not None]
     console.print(f"{judged}: {', '.join(shown)}.")
-    table = Table(title="Change of each column", title_justify="left")
+    table = Table()
     for name in ("column", "change", "filled"):
         table.add_column(name, justify="left" if name == "column" else "right")
     for change in sorted(changes, key=lambda c: -c.get("share", 0.0))[:SHOWN]:

@@ -90,7 +90,9 @@ def links(
         return
     for kind, words in TITLES.items():
         if (table["kind"] == kind).any():
-            output.print(screen_table(table[table["kind"] == kind], words))
+            rows = table[table["kind"] == kind]
+            output.print(f"{words} ({min(SHOWN, len(rows))} of {len(rows):,}):")
+            output.print(screen_table(rows))
 
 
 def embedding_of(estimator: BiGCNClassifier | BiGCNLinkPredictor, graph: OwnGraph) -> Embed:
@@ -132,14 +134,13 @@ def link_table(graph: OwnGraph, embed: Embed | None, missing: int, suspect: int,
             continue
         pairs, scores = rank(data.x, data.edge_index, data.edge_weight, count, scorer=scorer)
         ends = {name: graph.ids[row.numpy()] for name, row in zip(("source", "target"), pairs, strict=True)}
-        parts.append(pd.DataFrame({"kind": kind, **ends, "score": scores.numpy().round(6)}))
+        parts.append(pd.DataFrame({"kind": kind, **ends, "score": scores.numpy()}))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["kind", "source", "target", "score"])
 
 
-def screen_table(rows: "pd.DataFrame", title: str) -> Table:
+def screen_table(rows: "pd.DataFrame") -> Table:
     """Returns the first rows as a table for a screen."""
-    count = len(rows)
-    table = Table(title=f"{title} ({min(SHOWN, count)} of {count:,})", title_justify="left")
+    table = Table()
     for name in ("source", "target", "score"):
         table.add_column(name, justify="right" if name == "score" else "left")
     for row in rows.head(SHOWN).itertuples():

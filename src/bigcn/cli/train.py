@@ -20,7 +20,8 @@ from bigcn.datasets.own import OwnGraph
 from bigcn.estimators import BiGCNClassifier, BiGCNLinkPredictor
 from bigcn.estimators.base import GraphEstimator
 from bigcn.estimators.candidates import Candidate, Trial
-from bigcn.experiments.own import PREFIX, OwnResult, folder_name, run_own
+from bigcn.experiments.own import PREFIX, OwnResult, folder_name
+from bigcn.experiments.own_runs import run_own
 from bigcn.experiments.records import RunResult, RunSpec, summarise
 from bigcn.experiments.store import RunStore
 from bigcn.nn.registry import get_model

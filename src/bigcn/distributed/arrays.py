@@ -60,6 +60,12 @@ def map_array(path: PathLike) -> np.ndarray:
     return array
 
 
+def read_rows(path: PathLike, dtype: Any, start: int, stop: int) -> np.ndarray:
+    """Reads some entries of an array of one dimension; unlike those of a mapped one, they do not stay in memory."""
+    dtype = np.dtype(dtype)
+    return np.fromfile(path, dtype, stop - start, offset=_HEADER + start * dtype.itemsize)
+
+
 def sha256(path: PathLike) -> str:
     """Returns the SHA-256 of a file, read a little at a time."""
     with Path(path).open("rb") as file:

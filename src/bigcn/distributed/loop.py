@@ -116,7 +116,7 @@ def step(
 
 def reduce_gradients(parameters: list[torch.nn.Parameter], loss: Tensor, processes: Processes) -> Tensor:
     """Adds up the gradients of all processes in place, and returns the sum of their losses, in one message."""
-    if processes.size == 1:
+    if not processes.grouped:
         return loss
     learned = [parameter for parameter in parameters if parameter.requires_grad]
     # A parameter without a gradient here has none on any process, but what is sent must have the same length.
@@ -132,7 +132,7 @@ def reduce_gradients(parameters: list[torch.nn.Parameter], loss: Tensor, process
 @torch.no_grad()
 def share_parameters(model: torch.nn.Module, processes: Processes) -> None:
     """Gives every process the parameters and buffers of the first one."""
-    if processes.size == 1:
+    if not processes.grouped:
         return
     for tensor in [*model.parameters(), *model.buffers()]:
         # A sum in which the others count for nothing: what every backend can do with every type.

@@ -13,7 +13,7 @@ from bigcn.datasets.own.graph import Column, InputError
 from bigcn.datasets.own.labels import read_split
 from bigcn.datasets.own.pipeline import Roles
 from bigcn.datasets.own.tables import Table, listed
-from bigcn.distributed.arrays import map_array, write_array
+from bigcn.distributed.arrays import map_array, read_rows, write_array
 from bigcn.distributed.shards import SPLIT
 
 #: Features that are written in one go.
@@ -72,7 +72,6 @@ def feature_blocks(
     columns: Sequence[Column], scratch: Path, num_nodes: int, width: int, sparse: bool
 ) -> Iterator[np.ndarray | csr_array]:
     """Yields the features of some rows at a time, from the columns on disk."""
-    cells = [map_array(scratch / f"column-{i}.npy") for i in range(len(columns))]
     shares = {
         i: np.asarray(map_array(scratch / f"share-{i}.npy"))
         for i, column in enumerate(columns)
@@ -84,7 +83,8 @@ def feature_blocks(
         block = np.zeros((stop - start, width), dtype=np.float32)
         place = 0
         for i, column in enumerate(columns):
-            chosen = np.asarray(cells[i][start:stop])
+            kind = np.int32 if column.kind == "category" else np.float32
+            chosen = read_rows(scratch / f"column-{i}.npy", kind, start, stop)
             if column.kind == "category":
                 known = np.flatnonzero(chosen >= 0)
                 block[known, place + chosen[known]] = 1

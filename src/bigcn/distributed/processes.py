@@ -45,8 +45,9 @@ class Processes:
         self.traffic: Counter[Kind] = Counter()
         #: Where the run stands, for what is said if it ends early.
         self.doing = "starting"
-        self._group = self.size > 1 or "RANK" in os.environ
-        if not self._group:
+        #: Whether messages are sent at all: a lone process of torchrun does send them, to itself.
+        self.grouped = self.size > 1 or "RANK" in os.environ
+        if not self.grouped:
             return
         if self.device.type == "cuda":
             self.device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
@@ -86,7 +87,7 @@ class Processes:
             send, receive (list[int]): How many rows go to, and come from, each process.
             kind (str): What for.
         """
-        if self.size == 1:
+        if not self.grouped:
             return lambda: rows
         row_bytes = rows[:1].numel() * rows.element_size() if rows.size(0) else 0
         self.traffic[kind] += (rows.size(0) - send[self.rank]) * row_bytes
@@ -103,7 +104,7 @@ class Processes:
 
     def total(self, partial: Tensor, kind: Kind = "sums") -> Tensor:
         """Returns the sum over all processes, the same bits on each."""
-        if self.size == 1:
+        if not self.grouped:
             return partial
         total = partial.detach().clone(memory_format=torch.contiguous_format)
         # A ring sends all but its share of the array twice.
@@ -118,7 +119,7 @@ class Processes:
 
     def gather(self, value: T) -> list[T]:
         """Returns the values of all processes to each of them; meant for small ones."""
-        if self.size == 1:
+        if not self.grouped:
             return [value]
         values: list[Any] = [None] * self.size
         with self.watched():
@@ -127,7 +128,7 @@ class Processes:
 
     def gather_rows(self, rows: Tensor) -> list[Tensor] | None:
         """Returns the rows of all processes to the first one, and :obj:`None` to the others."""
-        if self.size == 1:
+        if not self.grouped:
             return [rows]
         counts = self.gather(rows.size(0))
         send = [rows.size(0)] + [0] * (self.size - 1)
@@ -137,7 +138,7 @@ class Processes:
 
     def from_first(self, value: T | None) -> T:
         """Returns the value of the first process to all; the others need not have one."""
-        if self.size == 1:
+        if not self.grouped:
             return cast(T, value)
         values = [value]
         with self.watched():
@@ -162,7 +163,7 @@ class Processes:
 
     def leave(self) -> None:
         """Leaves the group in good order."""
-        if self._group and dist.is_initialized():
+        if self.grouped and dist.is_initialized():
             dist.destroy_process_group()
 
 
@@ -183,7 +184,9 @@ def joined(device: torch.device | str = "cpu", timeout: float = TIMEOUT) -> Iter
         ) from None
 
     before = signal.getsignal(signal.SIGTERM)
-    handles = processes.size > 1 and threading.current_thread() is threading.main_thread()
+    # A process that waits for a GPU could not answer, and is better ended by the signal itself.
+    on_cpu = processes.device.type == "cpu"
+    handles = processes.size > 1 and on_cpu and threading.current_thread() is threading.main_thread()
     if handles:
         signal.signal(signal.SIGTERM, stop)
     try:

@@ -184,7 +184,7 @@ def _write_edges(
         inside = (columns >= low) & (columns < high)
         for name, chosen in (("own", inside), ("halo", ~inside)):
             r, c = row[chosen], columns[chosen]
-            c = c - low if name == "own" else np.searchsorted(halo, c, side="right") - 1 + (c % 7 == 0)
+            c = c - low if name == "own" else np.searchsorted(halo, c)
             within = np.lexsort((c, r))
             writers[name].append(c[within])
             if weight is not None:

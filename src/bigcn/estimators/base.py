@@ -16,7 +16,7 @@ from bigcn.datasets.graphs import graph_fingerprint
 from bigcn.datasets.own import Encoding, OwnGraph
 from bigcn.estimators.candidates import DEFAULT_MODEL, DEFAULT_TRAINING, Candidate, Plan, Trial, best_of
 from bigcn.estimators.card import model_card
-from bigcn.estimators.matching import matched_features
+from bigcn.estimators.matching import matched_graph
 from bigcn.estimators.ordering import Ordered, as_own_graph, ordered
 from bigcn.estimators.search import OnEpoch, OnTrial, Search
 from bigcn.files import PathLike
@@ -83,7 +83,9 @@ class GraphEstimator(BaseEstimator):
                 on.
             on_trial (Callable, optional): Called with each finished candidate.
         """
-        self._start(as_own_graph(graph))
+        own = as_own_graph(graph)
+        self.encoding_ = own.encoding
+        self._start(own)
         self._search = Search(self._task, self.plan(), self.seed, self._label)
         return self._go_on(on_epoch, on_trial)
 
@@ -98,8 +100,9 @@ class GraphEstimator(BaseEstimator):
         """
         check_is_fitted(self, "model_")
         known, saved = self.fingerprint_, self._saved
-        self._start(as_own_graph(graph))
+        self._start(matched_graph(as_own_graph(graph), self.encoding_))
         if self.fingerprint_ != known:
+            self.fingerprint_ = known
             raise ValueError("this is not the graph that the model was trained on, so training cannot go on")
         if not self.interrupted_:
             return self
@@ -203,10 +206,6 @@ class GraphEstimator(BaseEstimator):
 
     def _start(self, graph: OwnGraph) -> None:
         self._check(graph)
-        if not hasattr(self, "encoding_"):
-            self.encoding_ = graph.encoding
-        else:
-            graph = replace_features(graph, matched_features(graph, self.encoding_))
         self.n_features_in_ = graph.data.x.size(1)
         self.data_ = asdict(graph.summary) | {"name": graph.name}
         self._ordered: Ordered = ordered(graph)
@@ -235,8 +234,7 @@ class GraphEstimator(BaseEstimator):
     def _outputs(self, graph: GraphLike) -> Tensor:
         """Returns what the model says about the nodes of a graph, in their order, on the CPU."""
         check_is_fitted(self, "model_")
-        own = as_own_graph(graph)
-        sorted_graph = ordered(replace_features(own, matched_features(own, self.encoding_)))
+        sorted_graph = ordered(matched_graph(as_own_graph(graph), self.encoding_))
         data = sorted_graph.data.to(self.device)
         self.model_.to(self.device).eval()
         with torch.no_grad():
@@ -284,14 +282,6 @@ class GraphEstimator(BaseEstimator):
 
     def _restore(self, details: dict[str, Any], arrays: dict[str, dict[str, Tensor]]) -> None:
         """Takes back what :meth:`_details` and :meth:`_arrays` gave."""
-
-
-def replace_features(graph: OwnGraph, x: Tensor) -> OwnGraph:
-    """Returns a graph with other features."""
-    if x is graph.data.x:
-        return graph
-    data = Data(x=x, edge_index=graph.data.edge_index, edge_weight=graph.data.edge_weight, y=graph.data.y)
-    return replace(graph, data=data)
 
 
 def _resumable(tensors: dict[str, Tensor], numbers: dict[str, Any] | None) -> dict[str, Any]:

@@ -1,7 +1,10 @@
 """Whether a graph has the columns that a model was trained on, and its features in the units of that model."""
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from bigcn.datasets.own import Encoding, InputError, OwnGraph
 
@@ -41,6 +44,19 @@ def matched_features(graph: OwnGraph, encoding: Encoding) -> Tensor:
         else:
             parts.append(((block.double() * mine.scale + mine.mean - column.mean) / column.scale).to(block.dtype))
     return torch.cat(parts, dim=1)
+
+
+def matched_graph(graph: OwnGraph, encoding: Encoding) -> OwnGraph:
+    """Returns a graph with the features that a model expects.
+
+    Args:
+        graph, encoding: See :func:`matched_features`.
+    """
+    x = matched_features(graph, encoding)
+    if x is graph.data.x:
+        return graph
+    data = Data(x=x, edge_index=graph.data.edge_index, edge_weight=graph.data.edge_weight, y=graph.data.y)
+    return replace(graph, data=data)
 
 
 def encoding_differences(found: Encoding, expected: Encoding) -> list[str]:

@@ -8,6 +8,9 @@ from typing import Any, Literal
 from bigcn.nn.registry import get_model
 
 WEIGHT_DECAYS = (5e-4, 7e-3)
+#: Where the settings are ours. The released code allows 10,000, which a model whose validation accuracy stays the same,
+#: and so ties with itself, takes in full.
+MAX_EPOCHS = 2_000
 
 
 @dataclass(frozen=True)
@@ -60,8 +63,12 @@ def _paper(model: str) -> Contender:
 
 
 def _grid(model: str, settings: list[dict[str, Any]]) -> Contender:
-    candidates = (Candidate(model, s, {"weight_decay": w}) for s, w in product(settings, WEIGHT_DECAYS))
+    candidates = (Candidate(model, s, _training(w)) for s, w in product(settings, WEIGHT_DECAYS))
     return Contender(model, get_model(model).title, "tuned", tuple(candidates))
+
+
+def _training(weight_decay: float) -> dict[str, Any]:
+    return {"weight_decay": weight_decay, "max_epochs": MAX_EPOCHS}
 
 
 _WIDTHS = [{"hidden_channels": width, "dropout": dropout} for width, dropout in ((16, 0.5), (64, 0.5), (64, 0.8))]
@@ -82,7 +89,7 @@ TUNED = (
         "bigcn",
         "BiGCN",
         "tuned",
-        tuple(Candidate(form, {}, {"weight_decay": w}) for form, w in product(OUR_FORMS, WEIGHT_DECAYS)),
+        tuple(Candidate(form, {}, _training(w)) for form, w in product(OUR_FORMS, WEIGHT_DECAYS)),
     ),
     *(_grid(name, _WIDTHS) for name in ("gcn", "sage", "gin", "gdc", "mlp")),
     _grid("gat", [{"dropout": dropout} for dropout in (0.4, 0.6, 0.8)]),

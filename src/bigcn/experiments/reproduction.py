@@ -51,9 +51,11 @@ def make_spec(setting: Setting, series: Series, value: float | None, candidate: 
     entry, graph = get_model(candidate.model), get_spec(series.graph)
     context = ModelContext(series.graph, series.case, series.task, graph.features, graph.classes)
     training = {**asdict(entry.training(context)), "restore_best": False, **candidate.training}
+    if series.task == "link":
+        training.pop("max_epochs", None)  # it always trains for 100
     config = TrainConfig.published(series.task, **training)
     if setting.max_epochs is not None:
-        config = TrainConfig(**{**asdict(config), "max_epochs": setting.max_epochs})
+        config = TrainConfig(**{**asdict(config), "max_epochs": min(setting.max_epochs, config.max_epochs)})
     settings: dict[str, Any] = {
         "model": {**entry.settings(context), **candidate.settings},
         "training": asdict(config),

@@ -98,6 +98,8 @@ class FeatureGraph(torch.nn.Module):
     from_input: bool = False
     #: Whether the strength of the feature direction has any effect.
     filters: bool = True
+    #: Whether :meth:`operand` can be part of a CUDA graph: it never waits for the GPU.
+    capturable: bool = True
 
     def __init__(self, num_features: int) -> None:
         super().__init__()

@@ -67,6 +67,10 @@ class CorrelationGraph(FeatureGraph):
     def from_input(self) -> bool:  # type: ignore[override]
         return self.matrix is None and self.value is None
 
+    @property
+    def capturable(self) -> bool:  # type: ignore[override]
+        return not self.from_input or (self.neighbours is None and self.num_features <= WIDE)
+
     def operand(self, x: Tensor | None = None, hop: object = None) -> Operand:
         if self.matrix is not None:
             return (self.matrix,)

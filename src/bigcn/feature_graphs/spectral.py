@@ -103,6 +103,10 @@ class SpectralGraph(FeatureGraph):
         """Whether all directions are kept alike, as in hidden layers narrower than the rank: nothing to compute."""
         return self.weighting == "rank" and self.rank >= self.num_features
 
+    @property
+    def capturable(self) -> bool:  # type: ignore[override]
+        return self.trivial or not self.from_input
+
     @torch.no_grad()
     def operand(self, x: Tensor | None = None, hop: Hop | None = None) -> Operand:
         if self.vectors is not None and self.weights is not None:

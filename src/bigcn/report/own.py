@@ -64,16 +64,14 @@ def score_rows(result: ComparisonResult) -> dict[str, Any]:
         scores = [by[metric] for model, by in means.items() if metric in by and model != MAJORITY]
         if scores:
             best[metric] = min(scores) if metric in LESS_IS_BETTER else max(scores)
-    rows = [
-        {
-            "name": model_title(model),
-            "cells": [
-                {"text": percent(by[m]), "best": model != MAJORITY and by[m] == best[m]} if m in by else {"text": "–", "best": False}
-                for m in metrics
-            ],
-        }
-        for model, by in means.items()
-    ]
+
+    def cell(model: str, metric: str) -> dict[str, Any]:
+        score = means[model].get(metric)
+        if score is None:
+            return {"text": "–", "best": False}
+        return {"text": percent(score), "best": model != MAJORITY and score == best[metric]}
+
+    rows = [{"name": model_title(model), "cells": [cell(model, metric) for metric in metrics]} for model in means]
     return {"headings": [metric_title(metric) for metric in metrics], "rows": rows}
 
 

@@ -78,6 +78,7 @@ def save_checkpoint(folder: PathLike, checkpoint: Checkpoint, overwrite: bool = 
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "bigcn": __version__,
+        "torch": str(torch.__version__),
         "model": {"class": "BiGCN", "arguments": arguments},
         "task": checkpoint.task,
         "encoding": None if checkpoint.encoding is None else checkpoint.encoding.to_dict(),

@@ -349,11 +349,10 @@ def _judge(tasks: Sequence[Task]) -> Callable[[Tensor], Tensor]:
 
 
 def _is_fixed(model: torch.nn.Module, kept: Kept) -> bool:
-    """Tells whether no layer makes its feature graph anew in every step, which a CUDA graph cannot capture."""
+    """Tells whether no layer makes a feature graph in every step in a way that a CUDA graph cannot capture."""
     for name, layer in model.named_modules():
         graph = getattr(layer, "feature_graph", None)
-        made = graph is not None and graph.from_input and not getattr(graph, "trivial", False)
-        if made and f"{name}._operands" not in kept.stacks:
+        if graph is not None and not graph.capturable and f"{name}._operands" not in kept.stacks:
             return False
     return True
 
