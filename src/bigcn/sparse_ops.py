@@ -100,7 +100,7 @@ def chebyshev(
     rows, width = parts.shape[1:]
     scales = coefficients.to(dtype).unsqueeze(3)
     blocks = parts.to(dtype).contiguous().view(len(parts), scales.size(2), -1, width)
-    if (kernels := fused_kernels(blocks)) is not None:
+    if (kernels := fused_kernels(blocks, crow)) is not None:
         arrays = crow, col, value.to(dtype).contiguous()
         out: Tensor = kernels.clenshaw(*arrays, scales.squeeze(3).contiguous(), blocks.view(len(parts), rows, width))
         return out.to(parts.dtype)
@@ -130,7 +130,7 @@ def chebyshev_adjoint(crow: Tensor, col: Tensor, value: Tensor, coefficients: Te
     dtype = _product_dtype(grad)
     scales = coefficients.to(dtype).unsqueeze(3)
     older, newer = grad.to(dtype), None
-    if (kernels := fused_kernels(older)) is not None:
+    if (kernels := fused_kernels(older, crow)) is not None:
         arrays = crow, col, value.to(dtype).contiguous()
         out: Tensor = kernels.clenshaw_adjoint(*arrays, scales.squeeze(3).contiguous(), older.contiguous())
         return out.to(grad.dtype)
@@ -270,11 +270,20 @@ def joined_pattern(
     return known[0], known[1]
 
 
-def fused_kernels(block: Tensor) -> Any:
-    """Returns the kernels that take a hop at once, or :obj:`None` where there is no GPU or no Triton."""
+#: A fused hop walks along each row by itself, so that a very long one would keep all others waiting.
+LONGEST_ROW = 256
+_short: MutableMapping[Tensor, tuple[int, bool]] = WeakTensorKeyDictionary()
+
+
+def fused_kernels(block: Tensor, crow: Tensor) -> Any:
+    """Returns the kernels that take a hop at once, or :obj:`None` where they do not suit or there is no Triton."""
     if not block.is_cuda or block.numel() == 0 or block.dtype not in (torch.float32, torch.float64):
         return None
-    return _kernels()
+    known = _short.get(crow)
+    if known is None or known[0] != crow._version:
+        known = crow._version, int(crow.diff().max()) <= LONGEST_ROW
+        _short[crow] = known
+    return _kernels() if known[1] else None
 
 
 @cache

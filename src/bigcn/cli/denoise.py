@@ -186,6 +186,13 @@ def column_changes(graph: OwnGraph, result: Denoised) -> list[dict[str, Any]]:
     return changes
 
 
+def said(result: Denoised) -> str:
+    """Returns which directions were best, in a sentence."""
+    if result.directions == "none" and result.criterion == "noise":
+        return "Nothing was cleaned: with so little noise, the table as it is comes nearest to the truth."
+    return WORDS[result.directions]
+
+
 def document(graph: OwnGraph, result: Denoised, changes: list[dict[str, Any]], out: Path | None) -> dict[str, Any]:
     """Returns the account of what was done as plain values."""
     found = {name: result.best(name) for name in ("both", "nodes", "features", "none")}
@@ -193,7 +200,7 @@ def document(graph: OwnGraph, result: Denoised, changes: list[dict[str, Any]], o
     return {
         "output": None if out is None else str(out),
         "directions": result.directions,
-        "said": WORDS[result.directions],
+        "said": said(result),
         "lambda1": choice.lambda1,
         "lambda2": choice.lambda2,
         "feature_graph": choice.feature_graph,
@@ -222,14 +229,14 @@ def feature_edges(graph: OwnGraph, result: Denoised) -> list[dict[str, Any]]:
 def tell(graph: OwnGraph, result: Denoised, changes: list[dict[str, Any]], console: Console) -> None:
     """Prints the account for people."""
     account = document(graph, result, changes, None)
-    console.print(account["said"])
+    console.print(account["said"], soft_wrap=True)
     strengths = f"Strength along the graph {account['lambda1']:g}, along the columns {account['lambda2']:g}"
     kind = f" ({account['feature_graph']} graph)" if account["lambda2"] > 0 else ""
-    console.print(strengths + kind + ".")
+    console.print(strengths + kind + ".", soft_wrap=True)
     judged = "Error on hidden values" if result.criterion == "hidden" else "Estimated error of the result"
     named = {"none": "column means" if result.criterion == "hidden" else "as it is"}
     shown = [f"{named.get(name, name)} {value:.4f}" for name, value in account["errors"].items() if value is not None]
-    console.print(f"{judged}: {', '.join(shown)}.")
+    console.print(f"{judged}: {', '.join(shown)}.", soft_wrap=True)
     table = Table()
     for name in ("column", "change", "filled"):
         table.add_column(name, justify="left" if name == "column" else "right")

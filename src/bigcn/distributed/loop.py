@@ -145,7 +145,7 @@ def check_model(model: torch.nn.Module) -> None:
         raise ValueError(f"only BiGCN trains over several processes (got {type(model).__name__})")
     if any(isinstance(conv, GCNConv) for conv in model.convs):
         raise ValueError("'gcn_layers' must be 0 over several processes: only BiGCN layers know a spread graph")
-    if model.norm is not None:
+    if not all(isinstance(norm, torch.nn.Identity) for norm in model.norms):
         raise ValueError("'norm' must be None over several processes: it would normalise each one's rows on their own")
 
 

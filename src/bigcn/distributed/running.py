@@ -158,6 +158,8 @@ def train_shards(
         "shards": fingerprint(asdict(shard.manifest)),
     }
     digest = check_same(told, processes)
+    if save is not None and processes.from_first(state_path(save).exists()):
+        overwrite = True  # the run was about to end when it was interrupted: what stands there is its own
     if save is not None:
         processes.together(lambda: _check_target(save, overwrite) if processes.leads else None)
     work = make_task(task, shard, processes, dtype, seed, **(task_options or {}))

@@ -23,9 +23,6 @@ BLOCK = 65_536
 #: Below this share of entries that are not zero, features are compared as a sparse table.
 SPARSE = 0.1
 
-FEATURE_EVIDENCE = ("features",)
-GRAPH_EVIDENCE = ("end and neighbours", "neighbours", "neighbourhoods", "two steps", "common", "allocation")
-
 
 class FeatureEvidence:
     """How alike the features of two nodes are: the cosine of their rows.

@@ -8,7 +8,7 @@ from torch import Tensor
 EXACT_ROWS = 20_000
 #: Wider tables are looked at in this many of their leading directions.
 WIDEST = 64
-#: How many trees, and how many rows a leaf has at most: nine of ten nearest rows are found in hidden layers' widths.
+#: How many trees, and how many rows a leaf has at most.
 TREES, LEAF = 8, 1024
 
 

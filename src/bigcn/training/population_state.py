@@ -1,5 +1,6 @@
 """The moving parts of a population: the training step of all members, and what is remembered of each."""
 
+import gc
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -359,8 +360,14 @@ def _is_fixed(model: torch.nn.Module, kept: Kept) -> bool:
 
 def _captured(call: Callable[[], object]) -> Callable[[], object]:
     """Returns a call as a CUDA graph."""
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        call()
+    # An older graph that is collected while this one is captured would make the capture void.
+    gc.collect()
+    gc.disable()
+    try:
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+            call()
+    finally:
+        gc.enable()
     return graph.replay
