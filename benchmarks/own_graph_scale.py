@@ -61,7 +61,8 @@ def measured(words: list[str], folder: Path, timeout: float) -> tuple[dict[str, 
     code = os.waitstatus_to_exitcode(status)
     if code:
         raise RuntimeError(f"'bigcn {' '.join(words)}' ended with exit code {code}")
-    row = {"seconds": round(time.perf_counter() - start, 1), "peak_gb": round(usage.ru_maxrss * 1024 / 1e9, 2)}
+    row: dict[str, Any] = {"seconds": round(time.perf_counter() - start, 1)}
+    row |= {"cpu_seconds": round(usage.ru_utime + usage.ru_stime, 1), "peak_gb": round(usage.ru_maxrss * 1024 / 1e9, 2)}
     return row, (folder / "out.txt").read_text()
 
 
