@@ -48,7 +48,7 @@ def test_train_and_predict_from_tables_to_a_table(tables, spread, tmp_path):
     outputs = checkpoint.model(graph.data.x, graph.data.edge_index, graph.data.edge_weight)
     found = pd.read_csv(table)
     assert found["id"].tolist() == list(graph.ids)
-    assert found["class"].tolist() == [graph.classes[i] for i in outputs.argmax(dim=-1)]
+    assert found["label"].tolist() == [graph.classes[i] for i in outputs.argmax(dim=-1)]
     assert np.allclose(found["probability"], outputs.softmax(dim=-1).amax(dim=-1).detach(), atol=2e-6)
     known = graph.data.y >= 0
     assert float((outputs.argmax(dim=-1) == graph.data.y)[known].double().mean()) > 0.5

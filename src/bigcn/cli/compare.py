@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from bigcn.cli.common import errors, names, numbers, output, print_json, progress, resolve_device
+from bigcn.cli.common import errors, names, numbers, output, print_json, progress
+from bigcn.cli.executors import ExecutorOption, RayAddressOption, executor_device, make_executor
 from bigcn.experiments.comparison import Comparison, ComparisonResult, run_comparison
 from bigcn.experiments.records import SUMMARY_COLUMNS, RunResult, RunSpec
 from bigcn.experiments.store import RunStore
@@ -49,6 +50,8 @@ def compare(
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     deterministic: Annotated[bool, typer.Option(help="Allow only deterministic algorithms on a GPU.")] = False,
     force: Annotated[bool, typer.Option(help="Repeat runs that are stored.")] = False,
+    executor: ExecutorOption = "local",
+    ray_address: RayAddressOption = "",
     store: Annotated[Path, typer.Option(help="The store of runs.")] = Path("runs/store.sqlite"),
     out: Annotated[
         Path | None,
@@ -69,21 +72,22 @@ def compare(
         values=numbers(values, "--values") if values else (),
         seeds=tuple(seed + 5 * i for i in range(seeds)),
         protocol=protocol,
-        device=resolve_device(device),
+        device=executor_device(device, executor),
         training=training,
         negatives=negatives,  # type: ignore[arg-type]
     )
+    chosen = make_executor(executor, ray_address)
     folder = out or Path("runs") / f"{comparison.dataset}-{comparison.task}-{comparison.case}"
     for place in (folder, store.parent):  # before anything is trained, not after
         place.mkdir(parents=True, exist_ok=True)
-    with RunStore(store) as runs:
+    with RunStore(store) as runs, chosen as workers:
         specs = comparison.specs()
         with progress(len(specs), comparison.title) as tell:
 
             def on_run(spec: RunSpec, result: RunResult, stored: bool) -> None:
                 tell(describe(spec, result, stored, comparison.metric))
 
-            result = run_comparison(comparison, runs, force, on_run)
+            result = run_comparison(comparison, runs, force, on_run, workers)
     page = write_outputs(result, folder, command_line())
     if as_json:
         print_json({"rows": plain_rows(result)})

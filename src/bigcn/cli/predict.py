@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from bigcn.cli import own
+from bigcn.cli import own, shards
 from bigcn.cli.common import errors, print_json, resolve_device
 from bigcn.datasets.own import OwnGraph, write_table
 from bigcn.datasets.own.writing import table_ending
@@ -49,6 +49,12 @@ def predict(
     if not to_screen:
         check_output(out)
     where = resolve_device(device)
+    if shards.is_sharded(nodes):
+        if to_screen:
+            raise ValueError("'--output' must name a table to write the predictions for shards to")
+        shards.refuse_options({"EDGES": edges, "--all-probabilities": all_probabilities, "--json": as_json})
+        shards.predict_on_shards(model, nodes, out, where)
+        return
     checkpoint = load_checkpoint(model, where)
     if checkpoint.task == "link":
         raise CheckpointError(f"{model} was trained for links: 'bigcn links' uses it")

@@ -1,16 +1,19 @@
 """`bigcn reproduce`: the experiments of the paper, and ours beside them."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
-from bigcn.cli.common import errors, names, output, print_json, progress, resolve_device
-from bigcn.experiments.paper import EXPERIMENTS, SEEDS
-from bigcn.experiments.records import RunResult, RunSpec
-from bigcn.experiments.reproduction import Reproduction, Setting, UntilExecutor
+from bigcn.cli.common import errors, names, output, print_json, progress
+from bigcn.cli.executors import ExecutorOption, RayAddressOption, executor_device, make_executor
+from bigcn.experiments.execution import Executor
+from bigcn.experiments.paper import EXPERIMENTS, SEEDS, Experiment
+from bigcn.experiments.records import DEVICES, RunResult, RunSpec
+from bigcn.experiments.reproduction import Reproduction, Setting
 from bigcn.experiments.store import RunStore
 from bigcn.nn.model_spec import suggest
 
@@ -19,6 +22,7 @@ Reruns the experiments of the paper and ours, with published and measured number
 
 Example:  bigcn reproduce node-table --device cuda
           bigcn reproduce all --minutes 30        (as often as needed; it goes on where it stopped)
+          bigcn reproduce all --report            (tables, figures and page from the store; nothing is run)
           bigcn reproduce list
 
 Runs are kept in a store. Tables go to results/, curves to results/figures/, and docs/results.md is written from all
@@ -37,10 +41,13 @@ def reproduce(
         bool | None, typer.Option("--together/--one-by-one", help="Train populations; by default on a GPU.")
     ] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Say what would be run, and stop.")] = False,
+    report: Annotated[bool, typer.Option("--report", help="Run nothing; write what the store knows.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    executor: ExecutorOption = "local",
+    ray_address: RayAddressOption = "",
     store: Annotated[Path, typer.Option(help="The store of runs.")] = Path("runs/reproduce.sqlite"),
     results: Annotated[Path, typer.Option(help="The folder for tables and figures.")] = Path("results"),
-    page: Annotated[Path | None, typer.Option(help="The page to write; none to leave it.")] = Path("docs/results.md"),
+    page: Annotated[Path, typer.Option(help="The page to write; none to leave it.")] = Path("docs/results.md"),
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")] = False,
 ) -> None:
     if experiments == ["list"]:
@@ -49,9 +56,13 @@ def reproduce(
     chosen = [EXPERIMENTS[name] for name in _resolve(experiments)]
     if graphs:
         chosen = [_only(experiment, names(graphs.lower(), "--graphs")) for experiment in chosen]
-    setting = Setting(resolve_device(device), SEEDS[:seeds], max_epochs)
+    if report and not store.exists():
+        raise ValueError(f"there is no store of runs at {store}")
+    workers = make_executor(executor, ray_address, minutes)
     store.parent.mkdir(parents=True, exist_ok=True)
     with RunStore(store) as runs:
+        place = _stored(runs, device) if report else executor_device(device, executor)
+        setting = Setting(place, SEEDS[:seeds], max_epochs)
         work = Reproduction(chosen, runs, setting)
         missing, total = work.missing()
         estimate = work.estimate()
@@ -60,22 +71,19 @@ def reproduce(
             f"{missing:,} to do on {setting.device}" + (f", about {_duration(estimate)}" if estimate else "")
         )
         if plan:
+            if as_json:
+                print_json({"experiments": len(chosen), "runs": total, "missing": missing, "seconds": estimate})
             return
-        start, trained = time.monotonic(), 0
-        with progress(missing, "Reproduction") as tell:
-
-            def on_run(spec: RunSpec, result: RunResult, stored: bool) -> None:
-                nonlocal trained
-                trained += not stored
-                where = spec.case if spec.value is None else f"{spec.case} {spec.value:g}"
-                tell(f"{spec.dataset}, {spec.task}, {where}: {spec.model}, seed {spec.seed}")
-
+        if not report:
             memory = None if max_memory is None else int(max_memory * 2**30)
-            work.run(on_run, UntilExecutor(minutes), together, memory)
-        errors.print(f"{trained:,} runs in {_duration(time.monotonic() - start)}; {work.missing()[0]:,} are left")
+            with workers as started:
+                _carry_out(work, missing, started, together, memory)
         from bigcn.report.reproduction import write_reproduction
 
-        written = write_reproduction(work, results, page)
+        # What is written holds all that has run, whatever this call was about.
+        written = write_reproduction(
+            work.about(list(EXPERIMENTS.values())), results, None if str(page) == "none" else page
+        )
     if as_json:
         print_json({"rows": work.rows()})
         return
@@ -84,6 +92,31 @@ def reproduce(
 
 
 reproduce.__doc__ = EXAMPLE
+
+
+def _carry_out(
+    work: Reproduction, missing: int, executor: Executor, together: bool | None, max_memory: int | None
+) -> None:
+    start, trained = time.monotonic(), 0
+    with progress(missing, "Reproduction") as tell:
+
+        def on_run(spec: RunSpec, result: RunResult, stored: bool) -> None:
+            nonlocal trained
+            trained += not stored
+            where = spec.case if spec.value is None else f"{spec.case} {spec.value:g}"
+            tell(f"{spec.dataset}, {spec.task}, {where}: {spec.model}, seed {spec.seed}")
+
+        work.run(on_run, executor, together, max_memory)
+    errors.print(f"{trained:,} runs in {_duration(time.monotonic() - start)}; {work.missing()[0]:,} are left")
+
+
+def _stored(runs: RunStore, device: str) -> str:
+    """Returns the device whose runs are reported, which need not be here."""
+    if device == "auto":
+        return "cuda" if next(iter(runs.rows(device="cuda")), None) else "cpu"
+    if device not in DEVICES:
+        raise ValueError(f"'--device' must be auto, cpu or cuda (got {device!r})")
+    return device
 
 
 def _resolve(listed: list[str]) -> list[str]:
@@ -95,9 +128,7 @@ def _resolve(listed: list[str]) -> list[str]:
     return list(dict.fromkeys(listed))
 
 
-def _only(experiment, graphs):  # type: ignore[no-untyped-def]
-    from dataclasses import replace
-
+def _only(experiment: Experiment, graphs: tuple[str, ...]) -> Experiment:
     unknown = [graph for graph in graphs if all(graph != s.graph for e in EXPERIMENTS.values() for s in e.series)]
     if unknown:
         raise ValueError(f"'--graphs' names {unknown[0]!r}, which is in no experiment")
@@ -120,7 +151,8 @@ def _print_list(as_json: bool) -> None:
         return
     table = Table("experiment", "what it asks", "graphs and cases", "models", "in the paper", box=None)
     for row in rows:
-        table.add_row(row["name"], row["title"], str(row["panels"]), str(row["models"]), "no" if row["ours"] else "yes")
+        where = "no" if row["ours"] else "yes"
+        table.add_row(str(row["name"]), str(row["title"]), str(row["panels"]), str(row["models"]), where)
     output.print(table)
 
 

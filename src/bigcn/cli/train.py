@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bigcn.cli import own
+from bigcn.cli import own, shards
 from bigcn.cli.common import errors, names, output, print_json, progress, resolve_device
 from bigcn.cli.compare import command_line, write_outputs
 from bigcn.datasets.own import OwnGraph
@@ -41,6 +41,9 @@ Example:  bigcn train nodes.csv edges.csv --label kind --save model
 Empty labels are to be predicted, see 'bigcn predict'. Strengths, filter and feature graph are chosen on validation
 nodes; '--quick' takes the defaults. The test nodes are looked at once, at the end. Ctrl-C stops, keeps the best model
 so far and ends with exit code 130; the same command with '--resume' goes on, to the result it would have had anyway.
+
+A graph too large for one process:  bigcn partition nodes.parquet edges.parquet --parts 4 -o shards --label kind
+                                    torchrun --nproc-per-node=4 -m bigcn train shards --save model
 """
 
 
@@ -81,6 +84,12 @@ def train(
     for rival in rivals:
         get_model(rival)
     where = resolve_device(device)
+    if shards.is_sharded(nodes):
+        tables: dict[str, Any] = {"EDGES": edges, "--label": label, "--id": id, "--source": source, "--target": target}
+        tables |= {"--weight": weight, "--features": features, "--split": split, "--no-standardize": no_standardize}
+        shards.refuse_options(tables | {"--dry-run": dry_run, "--resume": resume})
+        shards.train_on_shards(nodes, task, save, force, seed, max_epochs, where, store, name, as_json)
+        return
     if not dry_run:
         check_folder(save, resume, force)
     begun = load_checkpoint(save, where) if resume and save is not None and not dry_run else None

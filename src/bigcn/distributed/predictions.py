@@ -39,7 +39,7 @@ def write_predictions(path: PathLike, predictions: ShardedPredictions, folder: P
             ids[np.asarray(shard.array("rows"))] = shard.ids()
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["id", "class", "probability"])
+        writer.writerow(["id", "label", "probability"])
         for id, (_, number, probability) in zip(ids, table, strict=True):
             writer.writerow([id, predictions.classes[int(number)], f"{probability:.6f}"])
         write_text(path, text.getvalue())

@@ -1,12 +1,13 @@
 """The processes that share a graph: who they are, what they send each other, and what happens when one is lost."""
 
+import ctypes
 import os
 import signal
 import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from types import FrameType
 from typing import Any, Literal, TypeVar, cast
@@ -20,6 +21,8 @@ from torch._C._distributed_c10d import PrefixStore, TCPStore
 Kind = Literal["hops", "pairs", "sums", "gradients"]
 #: How long a process waits for another that is alive but silent; one that has died is noticed at once.
 TIMEOUT = 300.0
+#: The option of glibc that says from which size on memory is mapped on its own.
+_MMAP_THRESHOLD = -3
 T = TypeVar("T")
 
 
@@ -176,6 +179,7 @@ def joined(device: torch.device | str = "cpu", timeout: float = TIMEOUT) -> Iter
     Args:
         device, timeout: See :class:`Processes`.
     """
+    _return_freed_memory()
     processes = Processes(device, timeout)
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -228,6 +232,16 @@ def end_at_once(message: str, code: int) -> None:
     sys.stderr.write(f"bigcn: {message}\n")
     sys.stderr.flush()
     os._exit(code)
+
+
+def _return_freed_memory() -> None:
+    """Has blocks of more than a megabyte given back to the system when they are freed, where the C library is glibc.
+
+    By default it comes to keep blocks of up to 32 MB, the size of a narrow block of a few hundred thousand nodes: a
+    process would hold several times what it uses.
+    """
+    with suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, 1 << 20)
 
 
 def _meeting_point(rank: int, size: int, timeout: timedelta) -> dict[str, Any]:

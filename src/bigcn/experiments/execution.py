@@ -1,6 +1,7 @@
 """Carrying out runs: which of them train together, where their graphs come from, who carries them out."""
 
 import json
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -44,11 +45,21 @@ class Executor(Protocol):
 
 
 class LocalExecutor:
-    """Carries out units one after the other in this process."""
+    """Carries out units one after the other in this process.
+
+    Args:
+        minutes (float, optional): After how long no further unit is begun; what is left is for the next time.
+            (default: no limit)
+    """
+
+    def __init__(self, minutes: float | None = None) -> None:
+        self.deadline = None if minutes is None else time.monotonic() + 60 * minutes
 
     def run(self, units: Sequence[Unit]) -> Iterator[tuple[Unit, list[RunResult]]]:
         graphs = GraphSource()
         for number, unit in enumerate(units):
+            if self.deadline is not None and time.monotonic() > self.deadline:
+                return
             graphs.prefetch(units[number + 1 : number + 2])
             yield unit, run_unit(unit, graphs)
 

@@ -7,23 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from bigcn.datasets import default_protocol, fingerprint, get_spec
+from bigcn.datasets import fingerprint, get_spec
+from bigcn.experiments.cells import METRICS, Cell, protocol_of
 from bigcn.experiments.contenders import Candidate, Contender
 from bigcn.experiments.execution import Executor, Unit, execute
 from bigcn.experiments.graphs import GraphSource
 from bigcn.experiments.paper import CHOICE_SEEDS, SEEDS, Experiment, Series
-from bigcn.experiments.published import published_number
 from bigcn.experiments.records import RunResult, RunSpec
 from bigcn.experiments.store import RunStore
 from bigcn.nn.registry import ModelContext, get_model
 from bigcn.training import TrainConfig
-
-METRICS = {"node": "accuracy", "link": "roc_auc"}
-#: The columns of the results, in order.
-COLUMNS = (
-    "experiment", "model", "tuning", "dataset", "task", "case", "value", "protocol", "metric", "mean", "std", "seeds",
-    "published", "validation", "chosen", "isolated", "low_degree", "epochs", "seconds",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -62,12 +55,11 @@ def make_spec(setting: Setting, series: Series, value: float | None, candidate: 
     }
     if series.task == "link":
         settings["negatives"] = "fresh"
-    protocol = "links-80-10-10" if series.task == "link" else series.protocol or default_protocol(series.graph)
     return RunSpec(
         task=series.task,
         dataset=series.graph,
         dataset_fingerprint=fingerprint(series.graph),
-        protocol=protocol,
+        protocol=protocol_of(series),
         case=series.case,
         value=value,
         model=entry.name,
@@ -89,13 +81,23 @@ class Reproduction:
     def __init__(self, experiments: Sequence[Experiment], store: RunStore, setting: Setting) -> None:
         self.experiments, self.store, self.setting = list(experiments), store, setting
         self._known: dict[str, RunResult] = {}
-        for spec, result in store.rows(device=setting.device):
-            self._known[spec.key] = result
+        self._specs: dict[tuple[Series, float | None, int, int], tuple[RunSpec, str, Candidate]] = {}
+        for spec, result in store.rows(history=True, device=setting.device):
+            # A run that diverged is known as well, and is not tried again at every turn.
+            if result.status == "ok" or spec.key not in self._known:
+                self._known[spec.key] = result
+
+    def about(self, experiments: Sequence[Experiment]) -> "Reproduction":
+        """Returns what is known about other experiments; both share it."""
+        other = object.__new__(Reproduction)
+        other.experiments, other.store, other.setting = list(experiments), self.store, self.setting
+        other._known, other._specs = self._known, self._specs
+        return other
 
     def choosing(self) -> list[RunSpec]:
         """Returns the runs that validation chooses from, at one amount of noise of each series."""
         return _once(
-            make_spec(self.setting, series, series.choice_value, candidate, seed)
+            self._spec(series, series.choice_value, candidate, seed)
             for _, series, contender in self._contests()
             for candidate in contender.candidates
             for seed in self.setting.choice_seeds
@@ -105,7 +107,7 @@ class Reproduction:
     def reporting(self) -> list[RunSpec]:
         """Returns the runs that are reported; those of contenders whose candidate is not chosen yet are left out."""
         return _once(
-            make_spec(self.setting, series, value, candidate, seed)
+            self._spec(series, value, candidate, seed)
             for _, series, contender in self._contests()
             if (candidate := self.choice(series, contender)) is not None
             for value in series.values or (None,)
@@ -121,14 +123,10 @@ class Reproduction:
             return contender.candidates[0]
         best: tuple[float, Candidate] | None = None
         for candidate in contender.candidates:
-            specs = [
-                make_spec(self.setting, series, series.choice_value, candidate, seed)
-                for seed in self.setting.choice_seeds
-            ]
-            results = [self._known.get(spec.key) for spec in specs]
-            if any(result is None for result in results):
+            results = self._results(series, series.choice_value, candidate, self.setting.choice_seeds)
+            if results is None:
                 return None
-            scores = [_validation(result, series.task) for result in results if result is not None]
+            scores = [_validation(result, series.task) for result in results]
             mean = float(np.mean(scores))
             if best is None or mean > best[0]:
                 best = (mean, candidate)
@@ -172,32 +170,45 @@ class Reproduction:
         times = [result.seconds for result in self._known.values() if result.status == "ok"]
         return self.missing()[0] * float(np.mean(times)) if times else None
 
-    def rows(self) -> list[dict[str, Any]]:
-        """Returns a row for every contender, graph and amount of noise that has run with all seeds."""
-        out = []
+    def cells(self) -> Iterator[Cell]:
+        """Gives a cell for every contender, graph and amount of noise that has run with all seeds."""
         for experiment, series, contender in self._contests():
             candidate = self.choice(series, contender)
-            if candidate is None:
-                continue
             for value in series.values or (None,):
-                specs = [make_spec(self.setting, series, value, candidate, seed) for seed in self.setting.seeds]
-                results = [self._known.get(spec.key) for spec in specs]
-                if all(result is not None for result in results):
-                    found = [result for result in results if result is not None]
-                    out.append(_row(experiment, contender, candidate, specs[0], found))
-        return out
+                results = None if candidate is None else self._results(series, value, candidate, self.setting.seeds)
+                if candidate is not None and results is not None:
+                    yield Cell(experiment, series, contender, candidate, value, self.setting.seeds, tuple(results))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Returns the cells as rows of the results."""
+        return [cell.row() for cell in self.cells()]
 
     def scores(self, series: Series, contender: Contender, value: float | None) -> list[float] | None:
         """Returns the test scores of a contender by seed, or :obj:`None` if some are missing."""
         candidate = self.choice(series, contender)
-        if candidate is None:
-            return None
-        specs = [make_spec(self.setting, series, value, candidate, seed) for seed in self.setting.seeds]
-        results = [self._known.get(spec.key) for spec in specs]
-        if any(result is None for result in results):
-            return None
+        results = None if candidate is None else self._results(series, value, candidate, self.setting.seeds)
         metric = METRICS[series.task]
-        return [result.metrics.get(metric, 0.0) for result in results if result is not None]
+        return None if results is None else [result.metrics.get(metric, 0.0) for result in results]
+
+    def used(self) -> dict[str, RunResult]:
+        """Returns the runs that stand behind the experiments, those that validation chose from among them."""
+        keys = {spec.key for spec in (*self.choosing(), *self.reporting())}
+        return {key: self._known[key] for key in sorted(keys) if key in self._known}
+
+    def _spec(self, series: Series, value: float | None, candidate: Candidate, seed: int) -> tuple[RunSpec, str]:
+        # Settings cannot be hashed, so candidates are known by their identity, which is theirs while they are kept.
+        place = (series, value, id(candidate), seed)
+        if place not in self._specs:
+            spec = make_spec(self.setting, series, value, candidate, seed)
+            self._specs[place] = (spec, spec.key, candidate)
+        return self._specs[place][:2]
+
+    def _results(
+        self, series: Series, value: float | None, candidate: Candidate, seeds: tuple[int, ...]
+    ) -> list[RunResult] | None:
+        found = [self._known.get(self._spec(series, value, candidate, seed)[1]) for seed in seeds]
+        results = [result for result in found if result is not None]
+        return results if len(results) == len(seeds) else None
 
     def _contests(self) -> Iterator[tuple[Experiment, Series, Contender]]:
         for experiment in self.experiments:
@@ -227,54 +238,12 @@ class UntilExecutor:
             yield unit, execution.run_unit(unit, graphs)
 
 
-def _row(
-    experiment: Experiment, contender: Contender, candidate: Candidate, spec: RunSpec, results: list[RunResult]
-) -> dict[str, Any]:
-    metric = METRICS[spec.task]
-    # A run that diverged counts as one that knows nothing; that is what a user would have got.
-    scores = np.array([result.metrics.get(metric, 0.0) for result in results])
-
-    def mean_of(name: str) -> float | None:
-        found = [result.metrics[name] for result in results if name in result.metrics]
-        return float(np.mean(found)) if found else None
-
-    row = {
-        "experiment": experiment.name,
-        "model": contender.name,
-        "tuning": contender.tuning,
-        "dataset": spec.dataset,
-        "task": spec.task,
-        "case": spec.case,
-        "value": spec.value,
-        "protocol": spec.protocol,
-        "metric": metric,
-        "mean": float(scores.mean()),
-        "std": float(scores.std(ddof=1)) if len(scores) > 1 else 0.0,
-        "seeds": len(scores),
-        "published": _share(published_number(contender.name, spec.task, spec.dataset, spec.case, spec.value), spec),
-        "validation": mean_of(f"val_{metric}"),
-        "chosen": candidate.describe(),
-        "isolated": mean_of("accuracy_isolated"),
-        "low_degree": mean_of("accuracy_low_degree"),
-        "epochs": float(np.mean([result.epochs or 0 for result in results])),
-        "seconds": float(np.sum([result.seconds for result in results])),
-    }
-    return {column: row[column] for column in COLUMNS}
-
-
-def _share(percent: float | None, spec: RunSpec) -> float | None:
-    # The paper's clean numbers belong to the authors' split.
-    if percent is None or (spec.protocol in ("random", "public") and spec.dataset == "cora"):
-        return None
-    return percent / 100
-
-
 def _validation(result: RunResult, task: str) -> float:
     return result.metrics.get(f"val_{METRICS[task]}", 0.0)
 
 
-def _once(specs: Iterator[RunSpec]) -> list[RunSpec]:
-    return list({spec.key: spec for spec in specs}.values())
+def _once(specs: Iterator[tuple[RunSpec, str]]) -> list[RunSpec]:
+    return list({key: spec for spec, key in specs}.values())
 
 
 def _near_each_other(specs: list[RunSpec]) -> list[RunSpec]:

@@ -2,10 +2,15 @@
 
 import csv
 import io
+import os
 from pathlib import Path
 
-from bigcn.experiments.reproduction import COLUMNS, Reproduction
-from bigcn.files import write_text
+from bigcn.experiments.cells import COLUMNS
+from bigcn.experiments.findings import Findings
+from bigcn.experiments.reproduction import Reproduction
+from bigcn.files import write_bytes, write_text
+from bigcn.report.results_figures import figure_of, panels, svg
+from bigcn.report.results_page import results_page
 
 
 def write_reproduction(work: Reproduction, results: Path, page: Path | None) -> list[Path]:
@@ -16,18 +21,32 @@ def write_reproduction(work: Reproduction, results: Path, page: Path | None) -> 
         results (Path): The folder for tables; figures go to a folder within it.
         page (Path, optional): The page, or :obj:`None` to leave it.
     """
-    rows = work.rows()
-    written = []
+    findings = Findings(work)
+    written, figures = [], {}
     for experiment in work.experiments:
-        found = [row for row in rows if row["experiment"] == experiment.name]
-        if not found:
+        rows = [cell.row() for cell in findings.cells(experiment.name)]
+        if not rows:
             continue
-        text = io.StringIO()
+        text = io.StringIO(newline="")
         writer = csv.DictWriter(text, COLUMNS[1:], extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
-        writer.writerows(found)
-        path = results / f"{experiment.name}.csv"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, text.getvalue())
-        written.append(path)
+        writer.writerows({name: _rounded(value) for name, value in row.items()} for row in rows)
+        written.append(write_text(results / f"{experiment.name}.csv", text.getvalue()))
+        if drawn := panels(findings, experiment):
+            figures[experiment.name] = write_bytes(
+                results / "figures" / f"{experiment.name}.svg", svg(figure_of(drawn, experiment.title))
+            )
+    written += figures.values()
+    if page is not None:
+        places = {name: _seen_from(path, page) for name, path in figures.items()}
+        written.append(write_text(page, results_page(findings, places)))
     return written
+
+
+def _rounded(value: object) -> object:
+    # More digits are noise, and differ between machines.
+    return round(value, 6) if isinstance(value, float) else value
+
+
+def _seen_from(path: Path, page: Path) -> str:
+    return Path(os.path.relpath(os.path.abspath(path), os.path.abspath(page.parent))).as_posix()

@@ -1,0 +1,44 @@
+"""Who carries out the runs of a command: this process, or Ray."""
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Annotated
+
+import typer
+
+from bigcn.cli.common import resolve_device
+from bigcn.experiments.execution import Executor, LocalExecutor
+
+ExecutorOption = Annotated[
+    str, typer.Option("--executor", help='Who carries out the runs: local, or ray (pip install "bigcn[ray]").')
+]
+RayAddressOption = Annotated[
+    str,
+    typer.Option(
+        "--ray-address",
+        help="The Ray cluster: host:port, ray://host:port or auto; by default one is started on this machine.",
+    ),
+]
+
+
+def make_executor(name: str, ray_address: str, minutes: float | None = None) -> AbstractContextManager[Executor]:
+    """Returns the executor that options name.
+
+    Args:
+        name (str): :obj:`"local"` or :obj:`"ray"`.
+        ray_address (str): The cluster, or nothing to start one.
+        minutes (float, optional): After how long nothing new is begun. (default: no limit)
+    """
+    if name not in ("local", "ray"):
+        raise ValueError(f"'--executor' must be local or ray (got {name!r})")
+    if name == "local":
+        if ray_address:
+            raise ValueError("'--ray-address' needs '--executor ray'")
+        return nullcontext(LocalExecutor(minutes))
+    from bigcn.experiments.ray_executor import RayExecutor
+
+    return RayExecutor(ray_address or None, minutes=minutes)
+
+
+def executor_device(device: str, executor: str) -> str:
+    """Returns the device that an option names; with Ray, the GPUs that count are those of the cluster."""
+    return device if device == "cuda" and executor == "ray" else resolve_device(device)

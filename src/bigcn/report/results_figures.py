@@ -1,0 +1,200 @@
+"""The figures of the reproduction: a panel for each graph, a curve for each model, shaded by its standard deviation."""
+
+import io
+import math
+from typing import NamedTuple
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from bigcn.experiments.cells import Cell
+from bigcn.experiments.findings import Findings, Rival
+from bigcn.experiments.paper import Experiment, Series
+from bigcn.report.styles import style_of
+from bigcn.report.words import amount, dataset_title, metric_title, number
+
+# Text stays text, and the same figure gives the same bytes.
+_SETTINGS = {"svg.hashsalt": "bigcn", "svg.fonttype": "none"}
+_COLUMNS = 3
+#: A model looks the same in all figures; there are seven colours, so those who matter most come first.
+_LOOKS = ("bigcn:published", "bigcn", "appnp", "gcn", "gat", "gdc", "sage", "sgc", "gin", "mlp")
+
+
+class Curve(NamedTuple):
+    """A line of a panel: where, and how high."""
+
+    label: str
+    style: int
+    where: list[float]
+    mean: list[float]
+    std: list[float]
+
+
+class Panel(NamedTuple):
+    """A panel: its title, what its axes are, and its lines."""
+
+    title: str
+    across: str
+    up: str
+    curves: list[Curve]
+
+
+def panels(findings: Findings, experiment: Experiment) -> list[Panel]:
+    """Returns what is drawn of an experiment: all that has run; none where nothing has or there is nothing to draw.
+
+    Args:
+        findings (Findings): What was measured.
+        experiment (Experiment): The experiment.
+    """
+    if experiment.figure:
+        drawn = [_over_amounts(findings, experiment, series) for series in experiment.series]
+    elif experiment.name in ("sensitivity-k", "sensitivity-lambda2"):
+        drawn = [_over_settings(findings, experiment)]
+    elif experiment.name == "sensitivity-p-lambda":
+        drawn = [_over_p(findings, experiment, series) for series in experiment.series]
+    elif experiment.name == "depth":
+        drawn = [_over_depth(findings, experiment, series) for series in experiment.series]
+    else:
+        drawn = []
+    return [panel for panel in drawn if any(len(curve.where) > 1 for curve in panel.curves)]
+
+
+def figure_of(drawn: list[Panel], title: str) -> Figure:
+    """Draws panels.
+
+    Args:
+        drawn (list[Panel]): The panels.
+        title (str): The title above them.
+    """
+    columns = min(_COLUMNS, len(drawn))
+    rows = math.ceil(len(drawn) / columns)
+    figure = Figure(figsize=(0.6 + 3.4 * columns, 0.9 + 2.8 * rows), layout="constrained")
+    figure.suptitle(title, fontsize=11, parse_math=False)
+    places = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes in places[len(drawn) :]:
+        axes.set_axis_off()
+    for axes, panel in zip(places, drawn, strict=False):
+        _draw(axes, panel)
+    lines = {line.get_label(): line for axes in places for line in axes.get_lines()}
+    names = [str(label) for label in lines]
+    box = figure.legend(
+        list(lines.values()), names, loc="outside lower center", ncols=1 + columns, frameon=False, fontsize=9
+    )
+    for text in box.get_texts():
+        text.set_parse_math(False)
+    return figure
+
+
+def svg(figure: Figure) -> bytes:
+    """Returns a figure as an SVG file.
+
+    Args:
+        figure (matplotlib.figure.Figure): The figure.
+    """
+    file = io.BytesIO()
+    with matplotlib.rc_context(_SETTINGS):  # type: ignore[arg-type]
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+    return file.getvalue()
+
+
+def _draw(axes: Axes, panel: Panel) -> None:
+    axes.set_title(panel.title, fontsize=10, parse_math=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", alpha=0.25)
+    for curve in panel.curves:
+        style = style_of(curve.style)
+        (line,) = axes.plot(
+            curve.where, curve.mean, color=style.colour, marker=style.marker, markersize=4, linewidth=1.4
+        )
+        line.set_label(curve.label)
+        if style.dashes:
+            line.set_dashes([length / 2 for length in style.dashes])
+        low, high = ([m + sign * s for m, s in zip(curve.mean, curve.std, strict=True)] for sign in (-1, 1))
+        axes.fill_between(curve.where, low, high, color=style.colour, alpha=0.12, linewidth=0)
+    ticks = sorted({place for curve in panel.curves for place in curve.where})
+    if ticks[0] > 0 and ticks[-1] / ticks[0] > 50:
+        axes.set_xscale("log")
+        axes.minorticks_off()
+    else:
+        shown = ticks[:: 2 if len(ticks) > 6 else 1]
+        axes.set_xticks(shown, [number(tick) for tick in shown])
+    axes.tick_params(labelsize=8)
+    axes.set_xlabel(panel.across, fontsize=9)
+    axes.set_ylabel(panel.up, fontsize=9)
+
+
+def _over_amounts(findings: Findings, experiment: Experiment, series: Series) -> Panel:
+    curves = []
+    for place, contender in enumerate(experiment.contenders):
+        rival = Rival(contender.name, contender.tuning)
+        found = [findings.cell(experiment.name, series, rival, value) for value in series.values]
+        style = _LOOKS.index(contender.name) if contender.name in _LOOKS else place
+        curves.append(_curve(contender.title, style, [(c.value or 0.0, c) for c in found if c is not None]))
+    several = len({other.case for other in experiment.series}) > 1
+    title = dataset_title(series.graph) + (f", {series.case.replace('-', ' ')}" if several else "")
+    return Panel(title, amount(series.case), _score(series), [curve for curve in curves if curve.where])
+
+
+def _over_settings(findings: Findings, experiment: Experiment) -> Panel:
+    curves = []
+    for place, series in enumerate(experiment.series):
+        found = [
+            (float(contender.name.partition("=")[2]), cell)
+            for contender in experiment.contenders
+            if (cell := _only(findings, experiment, series, Rival(contender.name, contender.tuning))) is not None
+        ]
+        curves.append(_curve(case_title(series), place, found))
+    across = "rounds k" if experiment.name == "sensitivity-k" else "strength of the feature direction"
+    return Panel("Cora", across, _score(experiment.series[0]), [curve for curve in curves if curve.where])
+
+
+def _over_p(findings: Findings, experiment: Experiment, series: Series) -> Panel:
+    found: dict[float, list[tuple[float, Cell]]] = {}
+    for contender in experiment.contenders:
+        p, strength = (float(part) for part in contender.name.partition("=")[2].split(","))
+        cell = _only(findings, experiment, series, Rival(contender.name, contender.tuning))
+        if cell is not None:
+            found.setdefault(strength, []).append((p, cell))
+    curves = [_curve(f"λ = {v:g}", place, sorted(found[v], key=_first)) for place, v in enumerate(sorted(found))]
+    return Panel(case_title(series), "p", _score(series), curves)
+
+
+def _over_depth(findings: Findings, experiment: Experiment, series: Series) -> Panel:
+    found: dict[str, list[tuple[float, Cell]]] = {}
+    for contender in experiment.contenders:
+        cell = _only(findings, experiment, series, Rival(contender.name, contender.tuning))
+        kind = contender.title.rpartition(", ")[0]
+        found.setdefault(kind, [])
+        if cell is not None:
+            found[kind].append((float(contender.name.partition("@")[2]), cell))
+    curves = [_curve(kind, place, cells) for place, (kind, cells) in enumerate(found.items())]
+    return Panel(case_title(series), "layers", _score(series), [curve for curve in curves if curve.where])
+
+
+def case_title(series: Series) -> str:
+    """Returns the kind and the amount of noise of a series for people.
+
+    Example:
+        >>> case_title(Series("node", "cora", "noise-level", (0.5,))), case_title(Series("node", "cora"))
+        ('Noise level 0.5', 'Clean')
+    """
+    return " ".join([series.case.replace("-", " ").capitalize(), *(number(value) for value in series.values)])
+
+
+def _only(findings: Findings, experiment: Experiment, series: Series, rival: Rival) -> Cell | None:
+    return findings.cell(experiment.name, series, rival, series.values[0] if series.values else None)
+
+
+def _curve(label: str, style: int, cells: list[tuple[float, Cell]]) -> Curve:
+    where = [place for place, _ in cells]
+    return Curve(label, style, where, [cell.mean for _, cell in cells], [cell.std for _, cell in cells])
+
+
+def _first(pair: tuple[float, Cell]) -> float:
+    return pair[0]
+
+
+def _score(series: Series) -> str:
+    metric = {"node": "accuracy", "link": "roc_auc"}[series.task]
+    return f"{metric_title(metric)}, %"
