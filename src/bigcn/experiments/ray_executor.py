@@ -215,7 +215,7 @@ def _check(address: str) -> None:
         raise RayError(f"no Ray cluster answers at {address}: waited for {RAY_PATIENCE:g} seconds") from None
     if outcome.returncode:
         reasons = [line for line in outcome.stderr.splitlines() if line.startswith("REASON ")]
-        reason = reasons[-1].removeprefix("REASON ") if reasons else "Ray gave up without a reason"
+        reason = reasons[-1].removeprefix("REASON ").partition(". ")[0] if reasons else "Ray gave up without a reason"
         raise RayError(f"no Ray cluster can be used at {address}: {reason}")
 
 
@@ -254,8 +254,9 @@ def _describe(unit: Unit) -> str:
 def _cause(error: Any, unit: Unit) -> Exception:
     """Returns what went wrong in a worker: the error that would have been raised here."""
     cause = error.cause
-    if isinstance(cause, ModuleNotFoundError | AttributeError) or "failed to import" in str(cause):
-        return RayError(f"a Ray worker could not load {_describe(unit)}: is this version of bigcn installed there?")
+    if isinstance(cause, _import_ray().exceptions.RayError) or "failed to import" in str(cause):
+        reason = str(cause).splitlines()[0].removeprefix("System error: ")
+        return RayError(f"a Ray worker cannot load {_describe(unit)}, it needs the bigcn that is here: {reason}")
     return cause if isinstance(cause, Exception) else RuntimeError(str(error))
 
 
