@@ -94,8 +94,10 @@ def main() -> None:
                     row for row in rows if (row["gpus"], row["partition"], row["halo"]) == (parts, method, bound)
                 )
                 cells = " | ".join(f"{r['seconds_memory']:.1f} + {r['seconds_network']:.1f}" for r in (taylor, full))
-                received, memory, hop = (taylor[key] for key in ("rows_received_per_node", "memory_gb", "gb_per_hop"))
-                print(f"| {parts} | {method}, {bound} | {received:.2f} | {memory:.0f} | {hop:.2f} | {cells} |")
+                shown = (
+                    f"{taylor['rows_received_per_node']:.2f} | {taylor['memory_gb']:.0f} | {taylor['gb_per_hop']:.2f}"
+                )
+                print(f"| {parts} | {method}, {bound} | {shown} | {cells} |")
     print(f"stored in results/{store('scale-arithmetic', 'python benchmarks/scale_arithmetic.py', rows).name}")
 
 

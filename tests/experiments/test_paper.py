@@ -106,7 +106,18 @@ def test_names_lead_somewhere(experiment):
 
 def test_ablations_cover_every_feature_graph_and_both_forms():
     names = " ".join(c.name for c in ABLATIONS)
-    for word in ("none", "uniform", "identity", "correlation", "spectral", "learnable", "text", "code", "exact", "soft"):
+    for word in (
+        "none",
+        "uniform",
+        "identity",
+        "correlation",
+        "spectral",
+        "learnable",
+        "text",
+        "code",
+        "exact",
+        "soft",
+    ):
         assert word in names
 
 

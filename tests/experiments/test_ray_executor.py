@@ -1,7 +1,6 @@
 """Units as Ray tasks, on a real cluster of two workers."""
 
 import fcntl
-import json
 import os
 import select
 import shutil
@@ -17,7 +16,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from bigcn.cli.compare import plain_rows
 from bigcn.datasets import DatasetUnavailable
 from bigcn.experiments import ray_executor
 from bigcn.experiments.comparison import Comparison, run_comparison
@@ -32,18 +30,23 @@ pytestmark = pytest.mark.xdist_group("ray")
 
 @pytest.fixture(scope="module")
 def cluster():
-    """The address of a cluster of two workers; this process is connected to it, too."""
+    """The address of a cluster of two workers that an executor has connected this process to."""
+    from ray.cluster_utils import Cluster
+
     folder = tempfile.mkdtemp(prefix="bigcn-", dir="/tmp")  # short, since sockets are in it
     with pytest.MonkeyPatch.context() as patch, Path(tempfile.gettempdir(), "bigcn-ray.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_IGNORE_UNHANDLED_ERRORS", "1")
         # The same for all tests, since a worker serves one environment only; relative, as people type it.
         patch.setenv("BIGCN_DATA", os.path.relpath(folder))
-        size = ray_executor.OBJECT_STORE_BYTES
-        quiet = {"include_dashboard": False, "log_to_driver": False}
-        context = ray.init("local", num_cpus=2, object_store_memory=size, _temp_dir=folder, **quiet)
-        yield context.address_info["gcs_address"]
-        ray.shutdown()
+        head = {"num_cpus": 2, "include_dashboard": False, "temp_dir": folder}
+        started = Cluster(initialize_head=True, head_node_args=head | {"object_store_memory": 128 * 2**20})
+        with RayExecutor(started.address) as executor:
+            assert list(executor.run(make_units(specs(), together=False)[:1]))
+            yield started.address
+        assert not ray.is_initialized()
+        started.shutdown()
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -94,26 +97,6 @@ def test_a_worker_that_is_killed_has_its_unit_retried(cluster, tmp_path):
     killer.join(timeout=0)
     assert not killer.is_alive()
     assert outcomes(results) == outcomes([run_unit(Unit((spec,)))[0] for spec in listed])
-
-
-def test_a_unit_that_always_dies_is_given_up_and_the_others_are_kept(cluster, tmp_path):
-    listed, begun = specs(seeds=(5,)), tmp_path / "begun"
-
-    def deadly(unit, graphs):
-        if unit.specs[0].model == "mlp":
-            with begun.open("a") as file:
-                file.write("x")
-            os.kill(os.getpid(), signal.SIGKILL)
-        return run_unit(unit, graphs)
-
-    with RunStore(tmp_path / "runs.sqlite") as store:
-        with pytest.raises(RayError) as caught:
-            execute(listed, store, executor=RayExecutor(max_retries=1, run=deadly), together=False)
-        assert [spec.model for spec, _ in store.rows()] == ["gcn"]
-    assert begun.read_text() == "xx"
-    assert str(caught.value) == (
-        "mlp on digits, seed 5 was given up: its Ray worker died 2 times (WorkerCrashedError); finished runs are kept"
-    )
 
 
 def test_workers_keep_graphs_and_take_the_threads_they_are_given(cluster):
@@ -171,7 +154,7 @@ def test_what_goes_wrong_in_a_worker_goes_wrong_here(cluster):
     units = make_units(specs(device="cuda"), together=True)
     with pytest.raises(RayError, match=r"^no machine of the Ray cluster has what a unit takes: 1 CPU, 1 GPU$"):
         list(RayExecutor().run(units))
-    with pytest.raises(RayError, match="takes: 3 CPU$"):
+    with pytest.raises(RayError, match=r"takes: 3 CPU$"):
         list(RayExecutor(threads=3).run(make_units(specs(), together=False)))
     assert list(RayExecutor().run([])) == []
 
@@ -192,30 +175,37 @@ def test_a_port_where_somebody_else_listens(monkeypatch):
 
 
 def test_an_interrupted_comparison_goes_on_elsewhere(cluster, tmp_path):
-    """A cluster of its own is started, given up, and the rest is done by one that runs already."""
-    words = [sys.executable, "-m", "bigcn", "compare", "digits", "--models", "mlp,gcn", "--seeds", "20", "--json"]
-    words += ["--max-epochs", "8", "--device", "cpu", "--executor"]
+    """The command starts a cluster of its own and gives it up; another one does the rest."""
     folder = tempfile.mkdtemp(prefix="bigcn-", dir="/tmp")
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "RAY_TMPDIR": folder, "BIGCN_DATA": folder}
-    first = subprocess.Popen([*words, "ray"], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
-    assert first.stderr is not None
-    for line in first.stderr:
-        if line.startswith("[3/40]"):
-            first.send_signal(signal.SIGINT)
+    words = ["--models", "mlp,gcn", "--seeds", "30", "--max-epochs", "8", "--device", "cpu", "--json"]
+    command = subprocess.Popen(
+        [sys.executable, "-m", "bigcn", "compare", "digits", *words, "--executor", "ray"],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert command.stderr is not None
+    for line in command.stderr:
+        if line.startswith("[3/60]"):
+            command.send_signal(signal.SIGINT)
             break
-    said = first.stderr.read().splitlines()
-    assert first.wait() == 130
-    assert all(line.startswith("[") for line in said)
-    other = [*words, "ray", "--ray-address", cluster]
-    second = subprocess.run(other, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert second.returncode == 0, second.stderr
-    assert 3 <= second.stderr.count("(stored)") < 40
-    assert len(second.stderr.splitlines()) == 40
-    seeds = tuple(range(5, 105, 5))
-    here = Comparison(dataset="digits", models=("mlp", "gcn"), seeds=seeds, training={"max_epochs": 8})
-    with RunStore(tmp_path / "here.sqlite") as store:
-        assert json.loads(second.stdout) == {"rows": plain_rows(run_comparison(here, store))}
+    out, err = command.communicate()
+    assert (command.returncode, out) == (130, "")
+    assert all(line.startswith("[") for line in err.splitlines())
     shutil.rmtree(folder)
+    whole = Comparison(
+        dataset="digits", models=("mlp", "gcn"), seeds=tuple(range(5, 155, 5)), training={"max_epochs": 8}
+    )
+    known = []
+    with RunStore(tmp_path / "runs/store.sqlite") as store, RunStore(tmp_path / "here.sqlite") as here:
+        result = run_comparison(whole, store, on_run=lambda *run: known.append(run[2]), executor=RayExecutor())
+        assert 3 <= sum(known) < len(known) == 60
+        assert len(list(store.rows(history=True))) == 60
+        assert result.rows() == run_comparison(whole, here).rows()
+    assert ray.get_runtime_context().gcs_address == cluster
 
 
 def test_a_worker_without_the_library(cluster, tmp_path, monkeypatch):
@@ -226,3 +216,23 @@ def test_a_worker_without_the_library(cluster, tmp_path, monkeypatch):
     ) as caught:
         list(RayExecutor().run(make_units(specs(seeds=(5,)), together=False)[:1]))
     assert "\n" not in str(caught.value)
+
+
+def test_a_unit_that_always_dies_is_given_up_and_the_others_are_kept(cluster, tmp_path):
+    listed, begun = specs(seeds=(5,)), tmp_path / "begun"
+
+    def deadly(unit, graphs):
+        if unit.specs[0].model == "mlp":
+            with begun.open("a") as file:
+                file.write("x")
+            os.kill(os.getpid(), signal.SIGKILL)
+        return run_unit(unit, graphs)
+
+    with RunStore(tmp_path / "runs.sqlite") as store:
+        with pytest.raises(RayError) as caught:
+            execute(listed, store, executor=RayExecutor(max_retries=1, run=deadly), together=False)
+        assert [spec.model for spec, _ in store.rows()] == ["gcn"]
+    assert begun.read_text() == "xx"
+    assert str(caught.value) == (
+        "mlp on digits, seed 5 was given up: its Ray worker died 2 times (WorkerCrashedError); finished runs are kept"
+    )

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from bigcn.cli.common import errors, names, output, print_json, progress
 from bigcn.cli.executors import ExecutorOption, RayAddressOption, executor_device, make_executor
@@ -149,7 +149,7 @@ def _print_list(as_json: bool) -> None:
     if as_json:
         print_json({"experiments": rows})
         return
-    table = Table("experiment", "what it asks", "graphs and cases", "models", "in the paper", box=None)
+    table = Table(Column("experiment", no_wrap=True), "what it asks", "graphs and cases", "models", "in the paper", box=None)
     for row in rows:
         where = "no" if row["ours"] else "yes"
         table.add_row(str(row["name"]), str(row["title"]), str(row["panels"]), str(row["models"]), where)

@@ -131,7 +131,7 @@ class RunSpec:
         """The SHA-256 of all fields, the same on every machine. The order of settings does not matter, and ``1`` is
         ``1.0`` (but not ``True``). Versions and time are no part of it.
         """
-        return _digest({"format": KEY_FORMAT, **self.to_dict()})
+        return _digest({"format": KEY_FORMAT, **vars(self)})
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the fields as a JSON-able dictionary."""

@@ -96,7 +96,14 @@ class Reproduction:
 
     def choosing(self) -> list[RunSpec]:
         """Returns the runs that validation chooses from, at one amount of noise of each series."""
-        return _once(
+        return list(self._choosing().values())
+
+    def reporting(self) -> list[RunSpec]:
+        """Returns the runs that are reported; those of contenders whose candidate is not chosen yet are left out."""
+        return list(self._reporting().values())
+
+    def _choosing(self) -> dict[str, RunSpec]:
+        return _by_key(
             self._spec(series, series.choice_value, candidate, seed)
             for _, series, contender in self._contests()
             for candidate in contender.candidates
@@ -104,9 +111,8 @@ class Reproduction:
             if len(contender.candidates) > 1
         )
 
-    def reporting(self) -> list[RunSpec]:
-        """Returns the runs that are reported; those of contenders whose candidate is not chosen yet are left out."""
-        return _once(
+    def _reporting(self) -> dict[str, RunSpec]:
+        return _by_key(
             self._spec(series, value, candidate, seed)
             for _, series, contender in self._contests()
             if (candidate := self.choice(series, contender)) is not None
@@ -156,8 +162,7 @@ class Reproduction:
 
         Where validation has not chosen yet, the runs of the candidate to come are counted too.
         """
-        choosing, reporting = self.choosing(), self.reporting()
-        specs = {spec.key for spec in (*choosing, *reporting)}
+        specs = {*self._choosing(), *self._reporting()}
         undecided = sum(
             len(series.values or (None,)) * len(self.setting.seeds) - len(self.setting.choice_seeds)
             for series, contender in {(s, c.name, c.tuning): (s, c) for _, s, c in self._contests()}.values()
@@ -192,7 +197,7 @@ class Reproduction:
 
     def used(self) -> dict[str, RunResult]:
         """Returns the runs that stand behind the experiments, those that validation chose from among them."""
-        keys = {spec.key for spec in (*self.choosing(), *self.reporting())}
+        keys = {*self._choosing(), *self._reporting()}
         return {key: self._known[key] for key in sorted(keys) if key in self._known}
 
     def _spec(self, series: Series, value: float | None, candidate: Candidate, seed: int) -> tuple[RunSpec, str]:
@@ -206,9 +211,13 @@ class Reproduction:
     def _results(
         self, series: Series, value: float | None, candidate: Candidate, seeds: tuple[int, ...]
     ) -> list[RunResult] | None:
-        found = [self._known.get(self._spec(series, value, candidate, seed)[1]) for seed in seeds]
-        results = [result for result in found if result is not None]
-        return results if len(results) == len(seeds) else None
+        results = []
+        for seed in seeds:
+            result = self._known.get(self._spec(series, value, candidate, seed)[1])
+            if result is None:
+                return None
+            results.append(result)
+        return results
 
     def _contests(self) -> Iterator[tuple[Experiment, Series, Contender]]:
         for experiment in self.experiments:
@@ -242,8 +251,8 @@ def _validation(result: RunResult, task: str) -> float:
     return result.metrics.get(f"val_{METRICS[task]}", 0.0)
 
 
-def _once(specs: Iterator[tuple[RunSpec, str]]) -> list[RunSpec]:
-    return list({key: spec for spec, key in specs}.values())
+def _by_key(specs: Iterator[tuple[RunSpec, str]]) -> dict[str, RunSpec]:
+    return {key: spec for spec, key in specs}
 
 
 def _near_each_other(specs: list[RunSpec]) -> list[RunSpec]:

@@ -2,6 +2,7 @@
 
 import io
 import math
+import re
 from typing import NamedTuple
 
 import matplotlib
@@ -95,7 +96,9 @@ def svg(figure: Figure) -> bytes:
     file = io.BytesIO()
     with matplotlib.rc_context(_SETTINGS):  # type: ignore[arg-type]
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
-    return file.getvalue()
+    # Hundredths of a point are finer than any screen, and digits are half of the file. What is not in quotes is text.
+    text = re.sub(r'"[^"<>]*"', lambda found: re.sub(r"(\d\.\d\d)\d+", r"\1", found[0]), file.getvalue().decode())
+    return re.sub(r"\n\s*", "\n", text).encode()
 
 
 def _draw(axes: Axes, panel: Panel) -> None:

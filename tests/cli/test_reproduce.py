@@ -1,0 +1,142 @@
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bigcn.experiments.paper import EXPERIMENTS, SEEDS
+from bigcn.experiments.records import RunResult
+from bigcn.experiments.reproduction import Reproduction, Setting
+from bigcn.experiments.store import RunStore
+
+QUICK = ("sensitivity-k", "--seeds", "1", "--max-epochs", "2", "--device", "cpu")
+
+
+def fill(path: Path, device: str, seeds: int = 10, names: tuple[str, ...] = ("sensitivity-k",)) -> None:
+    """Writes a store with made-up runs."""
+    with RunStore(path) as store:
+        work = Reproduction([EXPERIMENTS[name] for name in names], store, Setting(device, SEEDS[:seeds]))
+        for spec in work.reporting():
+            metrics = {"accuracy": 0.5 + 0.01 * spec.settings["model"]["iterations"] + 0.001 * spec.seed}
+            store.append(spec, RunResult(metrics=metrics, seconds=1.0, started="2026-03-01T12:00:00+00:00"))
+
+
+def test_list(bigcn):
+    outcome = bigcn("reproduce", "list")
+    assert outcome.code == 0
+    assert all(name in outcome.out for name in EXPERIMENTS)
+    document = json.loads(bigcn("reproduce", "list", "--json").out)
+    assert {row["name"] for row in document["experiments"]} == set(EXPERIMENTS)
+    assert {row["name"] for row in document["experiments"] if row["ours"]} == {
+        "ablations", "column-noise", "depth", "protocols"
+    }  # fmt: skip
+    assert not list(Path().iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("node-tabel",), "unknown experiment 'node-tabel'; did you mean 'node-table'?"),
+        (("node-table", "--graphs", "corra"), "'--graphs' names 'corra', which is in no experiment"),
+        (("node-table", "--device", "tpu"), "'--device' must be auto, cpu or cuda (got 'tpu')"),
+        (("all", "--report"), "there is no store of runs at runs/reproduce.sqlite"),
+        (("node-table", "--seeds", "11"), "less than or equal to 10"),
+    ],
+)
+def test_mistakes_are_one_sentence(bigcn, words, sentence):
+    outcome = bigcn("reproduce", *words)
+    assert outcome.code == 2
+    assert sentence in " ".join(outcome.err.replace("│", " ").split())
+    assert "Traceback" not in outcome.err
+    assert outcome.out == ""
+
+
+def test_plan_runs_nothing(bigcn):
+    outcome = bigcn("reproduce", *QUICK, "--plan")
+    assert outcome.code == 0
+    assert "1 experiments, 20 runs, 0 of them in the store; 20 to do on cpu" in outcome.err.replace("\n", " ")
+    assert not Path("results").exists()
+    fill(Path("runs/half.sqlite"), "cpu", seeds=1)
+    document = json.loads(
+        bigcn("reproduce", "sensitivity-k", "--device", "cpu", "--store", "runs/half.sqlite", "--plan", "--json").out
+    )
+    assert document == {"experiments": 1, "runs": 200, "missing": 180, "seconds": 180.0}
+
+
+def test_runs_and_writes(bigcn, benchmark_data, monkeypatch):
+    monkeypatch.setenv("BIGCN_DATA", str(benchmark_data))
+    outcome = bigcn("reproduce", *QUICK, "--graphs", "cora", "--json")
+    assert outcome.code == 0, outcome.err
+    rows = json.loads(outcome.out)["rows"]
+    assert len(rows) == 20
+    assert all(0 <= row["mean"] <= 1 and row["seeds"] == 1 and row["epochs"] <= 2 for row in rows)
+    with Path("results/sensitivity-k.csv").open(newline="") as file:
+        written = list(csv.DictReader(file))
+    assert [float(row["mean"]) for row in written] == pytest.approx([row["mean"] for row in rows], abs=1e-6)
+    page = Path("docs/results.md").read_text()
+    assert "**This is a short run: 1 of 10 seeds and at most 2 epochs.**" in page
+    assert "../results/figures/sensitivity-k.svg" in page
+    again = bigcn("reproduce", *QUICK, "--json")
+    assert again.out == outcome.out
+    assert "0 runs in" in again.err
+
+
+def test_killed_in_the_middle_goes_on(tmp_path, benchmark_data):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "BIGCN_DATA": str(benchmark_data)}
+    words = [sys.executable, "-m", "bigcn", "reproduce", *QUICK, "--json"]
+    process = subprocess.Popen(
+        words, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("[3/20]"):
+            process.send_signal(signal.SIGKILL)
+            break
+    process.wait()
+    process.stderr.close()
+    assert process.returncode == -signal.SIGKILL
+    assert not (tmp_path / "results").exists()
+    with RunStore(tmp_path / "runs" / "reproduce.sqlite") as store:
+        done = len(list(store.rows()))
+    assert 3 <= done < 20
+    resumed = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert f"{20 - done} runs in" in resumed.stderr
+    assert len(json.loads(resumed.stdout)["rows"]) == 20
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_reports_from_the_store_whatever_the_device(bigcn, device):
+    fill(Path("runs/reproduce.sqlite"), device)
+    outcome = bigcn("reproduce", "all", "--report")
+    assert outcome.code == 0, outcome.err
+    assert "wrote docs/results.md" in outcome.out
+    page = Path("docs/results.md").read_text()
+    assert "How many rounds of ADMM" in page
+    assert f"`bigcn reproduce sensitivity-k --device {device}`" in page
+    assert "| 200 |" in page
+    before = page, Path("results/sensitivity-k.csv").read_bytes()
+    # Another experiment, or another graph, rewrites nothing with less.
+    assert bigcn("reproduce", "depth", "--graphs", "cora", "--report").code == 0
+    assert (Path("docs/results.md").read_text(), Path("results/sensitivity-k.csv").read_bytes()) == before
+
+
+def test_a_gpu_goes_before_a_cpu_in_reports(bigcn):
+    fill(Path("runs/reproduce.sqlite"), "cpu")
+    fill(Path("runs/reproduce.sqlite"), "cuda", seeds=1)
+    bigcn("reproduce", "all", "--report")
+    assert "sensitivity-k` (How many rounds of ADMM): all of it." in Path("docs/results.md").read_text()
+    bigcn("reproduce", "all", "--report", "--device", "cpu")
+    assert "--device cpu`" in Path("docs/results.md").read_text()
+
+
+def test_page_can_be_left(bigcn):
+    fill(Path("runs/reproduce.sqlite"), "cpu")
+    outcome = bigcn("reproduce", "all", "--report", "--page", "none", "--results", "elsewhere")
+    assert outcome.code == 0
+    assert Path("elsewhere/sensitivity-k.csv").exists()
+    assert not Path("docs").exists()
+    assert not Path("none").exists()

@@ -1,0 +1,262 @@
+import csv
+import functools
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from bigcn.experiments.cells import COLUMNS
+from bigcn.experiments.findings import Findings
+from bigcn.experiments.paper import EXPERIMENTS, SEEDS
+from bigcn.experiments.published import FIXED_LEARNABLE, LINK_TABLE, NODE_TABLE
+from bigcn.experiments.records import RunResult, RunSpec
+from bigcn.experiments.reproduction import Reproduction, Setting
+from bigcn.report.reproduction import write_reproduction
+from bigcn.report.results_figures import figure_of, panels, svg
+from bigcn.report.results_page import results_page
+from bigcn.report.results_reasons import REASONS
+from bigcn.report.results_tables import beside, escaped, noise_table, published_table
+
+SETTING = Setting("cpu", SEEDS[:2])
+PANELS = {
+    "noise-level": 5,
+    "noise-rate-link": 4,
+    "fixed-learnable": 2,
+    "sensitivity-k": 1,
+    "sensitivity-p-lambda": 6,
+    "depth": 2,
+    "node-table": 0,
+}
+
+
+class Nothing:
+    """A store without runs."""
+
+    def rows(self, **_):
+        return []
+
+
+def made_up(spec: RunSpec) -> RunResult:
+    """Falls with noise; models and seeds differ."""
+    place = sum(map(ord, spec.model)) % 17
+    score = 0.9 - 0.2 * (spec.value or 0.0) - 0.01 * place + 0.001 * spec.seed
+    few = {"accuracy_low_degree": score / 2, "accuracy_isolated": score / 3}
+    metrics = {"accuracy": score, **few} if spec.task == "node" else {"roc_auc": score}
+    options = {"versions": {"torch_geometric": "1|2"}, "host": {"gpu": "Some GPU"}, "started": "2026-03-01T12:00:00Z"}
+    return RunResult(metrics=metrics, seconds=2.0, epochs=3, **options)
+
+
+@functools.cache
+def planned() -> Reproduction:
+    """All experiments carried out with made-up results, once."""
+    work = Reproduction(list(EXPERIMENTS.values()), Nothing(), SETTING)
+    for stage in ("choosing", "reporting"):
+        for spec in getattr(work, stage)():
+            work._known.setdefault(spec.key, made_up(spec))
+    return work
+
+
+@pytest.fixture
+def work() -> Reproduction:
+    """All experiments; what a test forgets, it forgets alone."""
+    found = planned().about(planned().experiments)
+    found._known = dict(found._known)
+    return found
+
+
+def numbers(text: str) -> set[str]:
+    return set(re.findall(r"\d+\.\d", text))
+
+
+def section(page: str, name: str) -> str:
+    return next(part for part in page.split("\n## ") if f"(`{name}`)" in part.partition("\n")[0])
+
+
+def test_page_has_every_published_number(work):
+    page = results_page(Findings(work), {})
+    for name, table in (("node-table", NODE_TABLE), ("link-table", LINK_TABLE)):
+        rows = [line for line in section(page, name).splitlines() if line.startswith("| ")]
+        for model, title in {"gcn": "GCN", "sage": "GraphSAGE", "bigcn:published": "BiGCN (published)"}.items():
+            row = next(row for row in rows if row.startswith(f"| {title} |"))
+            for cell, number in zip(row.split("|")[2:], table[model].values(), strict=False):
+                assert f"({number:.1f}: " in cell
+        assert {f"{n:.1f}" for found in table.values() for n in found.values()} <= numbers(section(page, name))
+    printed = {f"{n:.1f}" for model in FIXED_LEARNABLE.values() for case in model.values() for n in case.values()}
+    assert printed <= numbers(section(page, "fixed-learnable"))
+    # And all experiments, with all claims and nothing missing.
+    assert [name for name in EXPERIMENTS if f"(`{name}`)" not in page] == []
+    assert "Nothing: everything has run." in page
+    assert "0 not run.\n" in page
+
+
+def test_page_says_what_differs_and_by_how_much(work):
+    findings = Findings(work)
+    frame = pd.DataFrame(cell.row() for cell in findings.cells("node-table"))
+    row = frame[(frame.model == "gat") & (frame.tuning == "tuned") & (frame.dataset == "photo")].iloc[0]
+    gap = 100 * row["mean"] - 88.2
+    mark = " †" if abs(gap) > 1.5 else ""
+    shown = f"{100 * row['mean']:.1f} ± {100 * row['std']:.1f} (88.2: {gap:+.1f}){mark}".replace("-", "−")
+    table = published_table(findings, EXPERIMENTS["node-table"], ("tuned",))
+    assert shown in next(line for line in table.splitlines() if line.startswith("| GAT "))
+
+
+def test_marks_and_reasons(work):
+    page = results_page(Findings(work), {})
+    for name in ("node-table", "link-table", "fixed-learnable"):
+        part = section(page, name)
+        table, _, outside = part.partition("### Outside 1.5 points")
+        gaps = re.findall(r": ([+−±]\d+\.\d)\)( †)?", table)
+        assert gaps
+        for gap, mark in gaps:
+            assert (abs(float(gap.strip("±").replace("−", "-"))) > 1.5) == bool(mark)
+        body = outside.partition("###")[0]
+        # Every mark is answered: by a reason, or by saying that there is none.
+        assert len(re.findall(r"[+−]\d+\.\d(?= \(tuned|,|\.)", re.sub(r"\(tuned [^)]*\)", "(tuned)", body))) == sum(
+            bool(mark) for _, mark in gaps
+        )
+        lines = [line for line in body.splitlines() if line.startswith("- ")]
+        known = tuple(f"{why[0].upper()}{why[1:]}." for why in (*REASONS.values(), "not explained"))
+        assert lines
+        assert all(line.endswith(known) for line in lines)
+
+
+def test_cells():
+    assert beside(None, None) == "–"
+    assert beside(None, 83.61) == "– (83.6)"
+    cell = next(cell for cell in Findings(planned()).cells("node-table") if cell.published is None)
+    assert beside(cell, None) == f"{cell.mean:.1f} ± {cell.std:.1f}"
+    alone = replace(cell, seeds=cell.seeds[:1], results=cell.results[:1])
+    assert beside(alone, None) == f"{alone.mean:.1f}"
+
+
+def test_noise_tables_have_means_and_the_best_in_bold(work):
+    findings = Findings(work)
+    experiment = EXPERIMENTS["noise-level"]
+    table = noise_table(findings, experiment, experiment.series[0])
+    assert table is not None
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()]
+    assert lines[0] == ["", "0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9", "mean"]
+    frame = pd.DataFrame(c.row() for c in findings.cells("noise-level") if c.series.graph == "cora")
+    wide = 100 * frame.pivot(index="model", columns="value", values="mean").assign(mean=lambda f: f.mean(axis=1))
+    for model, title in {"gcn": "GCN", "bigcn:published": "BiGCN (published)", "appnp": "APPNP"}.items():
+        row = next(line for line in lines if line[0] == title)
+        assert [cell.strip("*") for cell in row[1:]] == [f"{mean:.1f}" for mean in wide.loc[model]]
+    bold = {title for title, *cells in lines if cells[-1].startswith("**")}
+    assert wide["mean"].max() == pytest.approx(
+        max(wide.loc[m, "mean"] for m, c in ((c.name, c) for c in experiment.contenders) if c.title in bold)
+    )
+    assert any(line[0] == "BiGCN, as the paper prints it" and line[5] == "74.9" for line in lines)
+
+
+def test_what_has_not_run_is_missing_and_said_to_be(work):
+    gone = {
+        id(result)
+        for cell in planned().cells()
+        for result in cell.results
+        if cell.series.graph == "dblp" or cell.experiment.name == "depth"
+    }
+    work._known = {key: result for key, result in work._known.items() if id(result) not in gone}
+    page = results_page(Findings(work), {})
+    missing = page.partition("## What is missing")[2].partition("\n## ")[0]
+    assert "- `link-table` (Link prediction on clean data): DBLP (clean): all.\n" in missing
+    assert "- `noise-rate-link` (Noise on some nodes, link prediction): DBLP (noise rate): all.\n" in missing
+    assert "- `depth` (Deep models): all of it.\n" in missing
+    assert "(`depth`)" not in page
+    assert "### DBLP" not in page
+    assert "– (93.1)" in section(page, "link-table")  # the published number stands alone
+    assert "| published form, DBLP, links | within 1 of 93.1 | – | not run |" in page
+
+
+def test_short_runs_say_so(work):
+    assert "**This is a short run: 2 of 10 seeds.**" in results_page(Findings(work), {})
+    some = {name: EXPERIMENTS[name] for name in ("sensitivity-k", "fixed-learnable")}
+    capped = Reproduction(list(some.values()), Nothing(), Setting("cpu", SEEDS, 2))
+    assert "**This is a short run: 10 of 10 seeds and at most 2 epochs.**" in results_page(Findings(capped), {})
+    full = Reproduction(list(some.values()), Nothing(), Setting("cpu"))
+    page = results_page(Findings(full), {})
+    assert "short run" not in page
+    assert all(f"`{name}` ({e.title}): all of it." in page for name, e in some.items())
+
+
+def test_costs_count_shared_runs_once(work):
+    took = results_page(Findings(work), {}).partition("## What it took")[2]
+    assert f"| all, each run once | {len(work.used()):,} |" in took
+    level = work.about([EXPERIMENTS["noise-level"]]).used()
+    minutes, seconds = divmod(2 * len(level), 60)
+    hours = f"{minutes // 60} h" if minutes >= 60 else f"{minutes} min {seconds} s"
+    row = next(line for line in took.splitlines() if line.startswith("| `noise-level` "))
+    assert f"| {len(level):,} | {hours}" in row
+    assert "`bigcn reproduce noise-level --device cpu`" in row
+    assert "gpu Some GPU" in took
+    assert "torch\\_geometric 1\\|2" in took
+
+
+def test_names_are_escaped(work):
+    contender = EXPERIMENTS["node-table"].contenders[0]
+    nasty = replace(contender, title="a|b <script> *x* [y](z)")
+    experiment = replace(EXPERIMENTS["node-table"], contenders=(nasty,))
+    table = published_table(Findings(work.about([experiment])), experiment, ("paper",))
+    assert "a\\|b \\<script\\> \\*x\\* \\[y\\](z)" in table
+    bars = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
+    assert bars == {len(experiment.series) + 2}
+    assert escaped("two\nlines") == "two lines"
+
+
+@pytest.mark.parametrize(("name", "count"), PANELS.items())
+def test_figures(work, name, count):
+    findings, experiment = Findings(work.about([EXPERIMENTS[name]])), EXPERIMENTS[name]
+    drawn = panels(findings, experiment)
+    assert len(drawn) == count
+    if not drawn:
+        return
+    for panel in drawn:
+        assert len({curve.style for curve in panel.curves}) == len(panel.curves)
+        assert all(len(curve.where) == len(curve.mean) == len(curve.std) > 1 for curve in panel.curves)
+    first, again = (svg(figure_of(panels(findings, experiment), experiment.title)) for _ in range(2))
+    assert first == again
+    assert len(first) < 150_000
+    text = " ".join(ET.fromstring(first).itertext())
+    assert all(curve.label in text for panel in drawn for curve in panel.curves)
+
+
+def test_curves_hold_what_was_measured(work):
+    findings = Findings(work)
+    panel = next(p for p in panels(findings, EXPERIMENTS["noise-level"]) if p.title == "PubMed")
+    curve = next(curve for curve in panel.curves if curve.label == "SGC")
+    frame = pd.DataFrame(c.row() for c in findings.cells("noise-level"))
+    frame = frame[(frame.model == "sgc") & (frame.dataset == "pubmed")]
+    assert curve.where == frame["value"].tolist()
+    assert curve.mean == pytest.approx((100 * frame["mean"]).tolist())
+    assert curve.std == pytest.approx((100 * frame["std"]).tolist())
+    depth = panels(findings, EXPERIMENTS["depth"])[0]
+    assert {tuple(curve.where) for curve in depth.curves} == {(2.0, 4.0, 6.0, 8.0)}
+    crossed = panels(findings, EXPERIMENTS["sensitivity-p-lambda"])[0]
+    assert [curve.label for curve in crossed.curves] == [f"λ = {v}" for v in ("0.4", "0.8", "1.2", "1.5", "1.8", "2.2")]
+
+
+def test_files(work, tmp_path):
+    some = work.about([EXPERIMENTS[name] for name in ("node-table", "noise-rate", "fixed-learnable")])
+    results, page = tmp_path / "results", tmp_path / "docs" / "results.md"
+    written = write_reproduction(some, results, page)
+    assert [path.relative_to(tmp_path).as_posix() for path in written] == [
+        "results/node-table.csv",
+        "results/noise-rate.csv",
+        "results/fixed-learnable.csv",
+        "results/figures/noise-rate.svg",
+        "results/figures/fixed-learnable.svg",
+        "docs/results.md",
+    ]
+    with (results / "noise-rate.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert tuple(rows[0]) == COLUMNS[1:]
+    expected = [row for row in some.rows() if row["experiment"] == "noise-rate"]
+    assert [float(row["mean"]) for row in rows] == pytest.approx([row["mean"] for row in expected], abs=1e-6)
+    assert [row["chosen"] for row in rows] == [row["chosen"] for row in expected]
+    for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text()):
+        assert (page.parent / target).is_file()
+    before = {path: path.read_bytes() for path in written}
+    write_reproduction(some, results, page)
+    assert {path: path.read_bytes() for path in written} == before
+    assert not [p for p in write_reproduction(some, tmp_path / "other", None) if p.suffix == ".md"]
