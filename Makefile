@@ -31,7 +31,7 @@ lint: $(STAMP)
 	$(RUN)/mypy
 
 test: lint
-	$(RUN)/python -m pytest -n auto
+	$(RUN)/python -m pytest -n auto --dist loadgroup
 
 browser:
 	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium chromium-driver; }

@@ -58,7 +58,7 @@ def test_mistakes_are_one_sentence(bigcn, words, sentence):
 def test_plan_runs_nothing(bigcn):
     outcome = bigcn("reproduce", *QUICK, "--plan")
     assert outcome.code == 0
-    assert "1 experiments, 20 runs, 0 of them in the store; 20 to do on cpu" in outcome.err.replace("\n", " ")
+    assert "1 experiment, 20 runs, 0 of them in the store; 20 to do on cpu" in outcome.err.replace("\n", " ")
     assert not Path("results").exists()
     fill(Path("runs/half.sqlite"), "cpu", seeds=1)
     document = json.loads(
@@ -85,12 +85,11 @@ def test_runs_and_writes(bigcn, benchmark_data, monkeypatch):
     assert "0 runs in" in again.err
 
 
-def test_killed_in_the_middle_goes_on(tmp_path, benchmark_data):
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "BIGCN_DATA": str(benchmark_data)}
-    words = [sys.executable, "-m", "bigcn", "reproduce", *QUICK, "--json"]
-    process = subprocess.Popen(
-        words, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
+def test_killed_in_the_middle_goes_on(bigcn, tmp_path, benchmark_data, monkeypatch):
+    monkeypatch.setenv("BIGCN_DATA", str(benchmark_data))
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    words = [sys.executable, "-m", "bigcn", "reproduce", *QUICK]
+    process = subprocess.Popen(words, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     for line in process.stderr:
         if line.startswith("[3/20]"):
@@ -103,9 +102,9 @@ def test_killed_in_the_middle_goes_on(tmp_path, benchmark_data):
     with RunStore(tmp_path / "runs" / "reproduce.sqlite") as store:
         done = len(list(store.rows()))
     assert 3 <= done < 20
-    resumed = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
-    assert f"{20 - done} runs in" in resumed.stderr
-    assert len(json.loads(resumed.stdout)["rows"]) == 20
+    resumed = bigcn("reproduce", *QUICK, "--json")
+    assert f"{20 - done} runs in" in resumed.err
+    assert len(json.loads(resumed.out)["rows"]) == 20
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])

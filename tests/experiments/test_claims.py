@@ -221,3 +221,27 @@ def test_a_weak_baseline_is_named():
     for tuning in ("at the paper's settings", "tuned"):
         mark = found[f"baselines {tuning}, nodes"]
         assert (mark.state, mark.measured) == ("missed", "24 of 25 that have run; not GAT Photo −5.0")
+
+
+def verdict_of(topic: str, text: str, findings: Findings) -> str:
+    return next(c for c in CLAIMS if c.topic == topic and c.text.startswith(text)).check(findings).state
+
+
+def test_at_least_means_everywhere():
+    def score(spec: RunSpec) -> dict[str, float]:
+        weak = spec.dataset == "photo" and spec.value == 0.005
+        return {"score": 0.6 + shake(spec) + (0.01 if weak else 0.13) * (spec.model == "bigcn:published")}
+
+    findings = world(score, ["structure-mistakes"])
+    assert verdict_of("structure mistakes, node classification", "Photo: at least", findings) == "not confirmed"
+    assert verdict_of("structure mistakes, node classification", "Cora: at least", findings) == "confirmed"
+
+
+def test_a_lead_that_seeds_do_not_share_is_none():
+    def score(spec: RunSpec) -> dict[str, float]:
+        lead = {5: 0.2, 10: -0.1}[spec.seed] if spec.dataset == "cora" else 0.05 + shake(spec)
+        return {"score": 0.6 + lead * (spec.model == "bigcn:published")}
+
+    findings = world(score, ["node-table"])
+    assert verdict_of("clean data, node classification", "Cora", findings) == "not confirmed"
+    assert verdict_of("clean data, node classification", "Photo", findings) == "confirmed"

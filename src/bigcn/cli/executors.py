@@ -9,7 +9,7 @@ from bigcn.cli.common import resolve_device
 from bigcn.experiments.execution import Executor, LocalExecutor
 
 ExecutorOption = Annotated[
-    str, typer.Option("--executor", help='Who carries out the runs: local, or ray (pip install "bigcn[ray]").')
+    str, typer.Option("--executor", help=r'Who carries out the runs: local, or ray (pip install "bigcn\[ray]").')
 ]
 RayAddressOption = Annotated[
     str,

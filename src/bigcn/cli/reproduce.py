@@ -16,6 +16,7 @@ from bigcn.experiments.records import DEVICES, RunResult, RunSpec
 from bigcn.experiments.reproduction import Reproduction, Setting
 from bigcn.experiments.store import RunStore
 from bigcn.nn.model_spec import suggest
+from bigcn.report.words import plural
 
 EXAMPLE = """
 Reruns the experiments of the paper and ours, with published and measured numbers side by side.
@@ -67,7 +68,7 @@ def reproduce(
         missing, total = work.missing()
         estimate = work.estimate()
         errors.print(
-            f"{len(chosen)} experiments, {total:,} runs, {total - missing:,} of them in the store; "
+            f"{plural(len(chosen), 'experiment')}, {total:,} runs, {total - missing:,} of them in the store; "
             f"{missing:,} to do on {setting.device}" + (f", about {_duration(estimate)}" if estimate else "")
         )
         if plan:
@@ -149,7 +150,9 @@ def _print_list(as_json: bool) -> None:
     if as_json:
         print_json({"experiments": rows})
         return
-    table = Table(Column("experiment", no_wrap=True), "what it asks", "graphs and cases", "models", "in the paper", box=None)
+    table = Table(
+        Column("experiment", no_wrap=True), "what it asks", "graphs and cases", "models", "in the paper", box=None
+    )
     for row in rows:
         where = "no" if row["ours"] else "yes"
         table.add_row(str(row["name"]), str(row["title"]), str(row["panels"]), str(row["models"]), where)

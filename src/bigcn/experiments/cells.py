@@ -81,6 +81,11 @@ class Cell:
             return None
         return published_number(self.contender.name, series.task, series.graph, series.case, self.value)
 
+    @property
+    def gap(self) -> float | None:
+        """How far the mean lies above what the paper prints, in points, both to its one decimal."""
+        return None if self.published is None else round(round(self.mean, 1) - self.published, 1)
+
     def row(self) -> dict[str, Any]:
         """Returns the cell as a row of the results; scores are fractions."""
         series, published = self.series, self.published

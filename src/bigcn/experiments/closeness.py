@@ -64,8 +64,8 @@ def _published(findings: Findings) -> list[Mark]:
         if cell is None:
             out.append(Mark(what, bar, "", "not run"))
             continue
-        gap = cell.mean - _paper(experiment, graph)
-        out.append(_mark(what, bar, f"{cell.mean:.1f} ({signed(gap)})", _within(abs(gap), reach)))
+        gap = _gap(cell, _paper(experiment, graph))
+        out.append(_mark(what, bar, f"{cell.mean:.1f} ({signed(gap)})", abs(gap) <= reach))
     return out
 
 
@@ -75,7 +75,7 @@ def _cells(findings: Findings) -> Mark:
     what, bar = "fixed and learned feature graph, Cora under noise", f"all {total} numbers within {CELL_REACH:g}"
     if len(gaps) < total:
         return Mark(what, bar, "", "not run")
-    held = sum(_within(abs(gap), CELL_REACH) for gap in gaps)
+    held = sum(abs(gap) <= CELL_REACH for gap in gaps)
     return _mark(what, bar, f"{held} of {total}; the furthest {signed(max(gaps, key=abs))}", held == total)
 
 
@@ -89,7 +89,7 @@ def _baselines(findings: Findings) -> list[Mark]:
                 if cell.contender.tuning == tuning and cell.contender.name in PAPER_BASELINES
             ]
             total = len(PAPER_BASELINES) * len(EXPERIMENTS[experiment].series)
-            below = [cell for cell, gap in zip(cells, _gaps(cells), strict=True) if not _within(-gap, BASELINE_REACH)]
+            below = [cell for cell, gap in zip(cells, _gaps(cells), strict=True) if gap < -BASELINE_REACH]
             what = f"baselines {words}, {'nodes' if experiment == 'node-table' else 'links'}"
             named = ", ".join(
                 f"{cell.contender.title} {title(cell.series.graph)} {signed(_gaps([cell])[0])}" for cell in below
@@ -110,9 +110,9 @@ def _best_form(findings: Findings) -> list[Mark]:
         if cell is None:
             out.append(Mark(what, bar, "", "not run"))
             continue
-        gap = cell.mean - _paper(experiment, graph)
+        gap = _gap(cell, _paper(experiment, graph))
         measured = f"{cell.mean:.1f} ({signed(gap)}{_distance(findings, experiment, graph)})"
-        out.append(_mark(what, bar, measured, round(gap, 1) >= 0))
+        out.append(_mark(what, bar, measured, gap >= 0))
     return out
 
 
@@ -134,11 +134,11 @@ def _distance(findings: Findings, experiment: str, graph: str) -> str:
 
 
 def _gaps(cells: list[Cell]) -> list[float]:
-    return [cell.mean - cell.published for cell in cells if cell.published is not None]
+    return [cell.gap for cell in cells if cell.gap is not None]
 
 
-def _within(gap: float, reach: float) -> bool:
-    return round(gap, 1) <= reach
+def _gap(cell: Cell, published: float) -> float:
+    return round(round(cell.mean, 1) - published, 1)
 
 
 def _mark(what: str, bar: str, measured: str, met: bool) -> Mark:

@@ -118,7 +118,7 @@ class RayExecutor:
                     ray.exceptions.NodeDiedError,
                     ray.exceptions.ObjectLostError,
                 ) as error:
-                    if True:
+                    if attempt > self.max_retries:
                         times = "once" if attempt == 1 else f"{attempt} times"
                         lost = RayError(
                             f"{_describe(unit)} was given up: its Ray worker died {times} "

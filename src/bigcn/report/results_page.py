@@ -14,9 +14,7 @@ from bigcn.report.results_figures import case_title
 from bigcn.report.words import dataset_title, duration, plural
 
 TABLES = ("node-table", "link-table")
-_BESIDE = (
-    f"Ours, in brackets the published number and the difference; {tables.FAR} beyond {tables.REACH:g} points.\n"
-)
+_BESIDE = f"Ours, in brackets the published number and the difference; {tables.FAR} beyond {tables.REACH:g} points.\n"
 
 
 def results_page(findings: Findings, figures: Mapping[str, str]) -> str:

@@ -44,17 +44,17 @@ def score(cell: Cell) -> str:
 
 def is_far(cell: Cell) -> bool:
     """Tells whether a cell lies outside the reach of its published number."""
-    return cell.published is not None and round(abs(cell.mean - cell.published), 1) > REACH
+    return cell.gap is not None and abs(cell.gap) > REACH
 
 
 def beside(cell: Cell | None, published: float | None) -> str:
     """Writes a number with the published one and the difference beside it."""
     if cell is None:
         return NONE if published is None else f"{NONE} ({published:.1f})"
-    if published is None:
+    if published is None or cell.gap is None:
         return score(cell)
     far = f" {FAR}" if is_far(cell) else ""
-    return f"{score(cell)} ({published:.1f}: {signed(cell.mean - published)}){far}"
+    return f"{score(cell)} ({published:.1f}: {signed(cell.gap)}){far}"
 
 
 def published_table(findings: Findings, experiment: Experiment, tunings: tuple[str, ...]) -> str:
@@ -159,24 +159,22 @@ def few_links_table(findings: Findings, experiment: Experiment) -> str | None:
 
 
 def far_list(findings: Findings, experiment: Experiment) -> str:
-    """Returns a line for every number outside the reach, with the reason as far as it is known."""
+    """Returns the numbers outside the reach, by the reason as far as it is known."""
+    reasons: dict[str, dict[str, list[str]]] = {}
     places = {(c.name, c.tuning): place for place, c in enumerate(experiment.contenders)}
-    lines: dict[tuple[int, str, str], list[str]] = {}
-    for cell in findings.cells(experiment.name):
-        if not is_far(cell) or cell.published is None:
-            continue
+    cells = sorted(findings.cells(experiment.name), key=lambda c: places[c.contender.name, c.contender.tuning])
+    for cell in filter(is_far, cells):
         where = dataset_title(cell.series.graph)
         if cell.value is not None:
             where = f"{cell.series.case.replace('-', ' ')} {number(cell.value)}"
-        text = f"{where} {signed(cell.mean - cell.published)}"
+        text = f"{where} {signed(cell.gap or 0.0)}"
         tuned = findings.cell(experiment.name, cell.series, Rival(cell.contender.name, "tuned"), cell.value)
         if cell.contender.tuning == "paper" and tuned is not None and not is_far(tuned):
-            text += f" (tuned {signed(tuned.mean - cell.published)}, `{tuned.candidate.describe()}`)"
-        place = places[cell.contender.name, cell.contender.tuning]
-        lines.setdefault((place, _titled(cell.contender), reason(cell)), []).append(text)
+            text += f" (tuned {signed(tuned.gap or 0.0)})"
+        reasons.setdefault(reason(cell), {}).setdefault(_titled(cell.contender), []).append(text)
     return "".join(
-        f"- {escaped(title)}: {', '.join(parts)}. {why[0].upper()}{why[1:]}.\n"
-        for (_, title, why), parts in sorted(lines.items())
+        f"- {why[0].upper()}{why[1:]}: {'; '.join(f'{escaped(t)}: ' + ', '.join(p) for t, p in models.items())}.\n"
+        for why, models in reasons.items()
     )
 
 

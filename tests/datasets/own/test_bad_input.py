@@ -260,7 +260,9 @@ def test_paths(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "content", [gzip.compress(NODES * 50)[:60], b"plain text", gzip.compress(NODES)[:-4] + b"abcd"]
+    "content",
+    [gzip.compress(NODES * 50)[:60], b"plain text", gzip.compress(NODES)[:-4] + b"abcd"],
+    ids=["cut", "text", "altered"],  # the content itself has the time in it
 )
 def test_damaged_gzip(content, tmp_path):
     (tmp_path / "nodes.csv.gz").write_bytes(content)
