@@ -9,7 +9,7 @@ import torch
 
 import bigcn
 
-OPTIONAL = {"typer", "rich", "pandas", "pyarrow", "matplotlib", "jinja2"}
+OPTIONAL = {"typer", "rich", "pandas", "pyarrow", "matplotlib", "jinja2", "triton"}
 MODULES = sorted(
     module.name
     for module in pkgutil.walk_packages(bigcn.__path__, "bigcn.", onerror=lambda name: None)
