@@ -113,9 +113,7 @@ def _worth_compressing(linked: Tensor) -> bool:
 
 
 @torch.no_grad()
-def nearest_correlations(
-    x: Tensor, self_loops: bool, neighbours: int, chunk: int = 256, hop: object = None
-) -> Operand:
+def nearest_correlations(x: Tensor, self_loops: bool, neighbours: int, chunk: int = 256, hop: object = None) -> Operand:
     """Returns the same with at most so many neighbours chosen by each feature, sparse."""
     x = x.detach()
     num_features = x.size(-1)
