@@ -38,6 +38,9 @@ def cluster():
         fcntl.flock(lock, fcntl.LOCK_EX)
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setenv("RAY_IGNORE_UNHANDLED_ERRORS", "1")
+        # Where the cluster notes its address, a folder that Ray itself does not make.
+        patch.setenv("RAY_TMPDIR", folder)
+        Path(folder, "ray").mkdir()
         # The same for all tests, since a worker serves one environment only; relative, as people type it.
         patch.setenv("BIGCN_DATA", os.path.relpath(folder))
         head = {"num_cpus": 2, "include_dashboard": False, "temp_dir": folder}
