@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from bigcn.cli.executors import executor_device
+from bigcn.cli.executors import executor_device, make_executor
+from bigcn.experiments.process_executor import ProcessExecutor
 
 QUICK = ("--models", "mlp", "--seeds", "1", "--max-epochs", "2", "--device", "cpu")
 COMMANDS = {"compare": ("compare", "digits", *QUICK), "reproduce": ("reproduce", "node-table", "--device", "cpu")}
@@ -22,7 +23,9 @@ def closed_port():
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 def test_bad_options_are_one_sentence(bigcn, command):
-    assert bigcn(*command, "--executor", "cloud").err == "bigcn: '--executor' must be local or ray (got 'cloud')\n"
+    for name in ("cloud", "local:0", "local:two", "ray:2"):
+        sentence = f"bigcn: '--executor' must be local, local:N for N processes, or ray (got '{name}')\n"
+        assert bigcn(*command, "--executor", name).err == sentence
     outcome = bigcn(*command, "--ray-address", "127.0.0.1:6379")
     assert (outcome.code, outcome.err) == (2, "bigcn: '--ray-address' needs '--executor ray'\n")
 
@@ -52,6 +55,13 @@ def test_without_ray(bigcn, monkeypatch):
     stored = bigcn(*COMMANDS["compare"], "--json", "--executor", "ray")
     assert stored.code == 0
     assert len(json.loads(stored.out)["rows"]) == 1
+
+
+def test_processes_of_this_machine():
+    with make_executor("local:3", "", minutes=1) as executor:
+        assert isinstance(executor, ProcessExecutor)
+        assert executor.processes == 3
+        assert executor.deadline is not None
 
 
 def test_gpus_are_those_of_the_cluster(monkeypatch):

@@ -8,9 +8,10 @@ import pytest
 from bigcn.datasets import fingerprint
 from bigcn.experiments.cells import COLUMNS, difference, signed
 from bigcn.experiments.contenders import Candidate, Contender, fixed
+from bigcn.experiments.execution import LocalExecutor
 from bigcn.experiments.paper import EXPERIMENTS, SEEDS, Experiment, Series
 from bigcn.experiments.records import RunResult, RunSpec
-from bigcn.experiments.reproduction import Reproduction, Setting, UntilExecutor, make_spec
+from bigcn.experiments.reproduction import Reproduction, Setting, make_spec
 from bigcn.experiments.store import RunStore
 
 CPU = Setting("cpu", SEEDS[:4])
@@ -264,7 +265,7 @@ def test_begins_nothing_when_time_is_up(tmp_path):
     with RunStore(tmp_path / "runs.sqlite") as store:
         work = Reproduction([EXPERIMENTS["node-table"]], store, CPU)
         before = work.missing()
-        work.run(executor=UntilExecutor(-1))
+        work.run(executor=LocalExecutor(-1))
         assert work.missing() == before
 
 

@@ -1,4 +1,4 @@
-"""Who carries out the runs of a command: this process, or Ray."""
+"""Who carries out the runs of a command: this process, some of this machine, or Ray."""
 
 from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated
@@ -9,7 +9,11 @@ from bigcn.cli.common import resolve_device
 from bigcn.experiments.execution import Executor, LocalExecutor
 
 ExecutorOption = Annotated[
-    str, typer.Option("--executor", help=r'Who carries out the runs: local, or ray (pip install "bigcn\[ray]").')
+    str,
+    typer.Option(
+        "--executor",
+        help=r'Who carries out the runs: local, local:N for N processes, or ray (pip install "bigcn\[ray]").',
+    ),
 ]
 RayAddressOption = Annotated[
     str,
@@ -24,15 +28,20 @@ def make_executor(name: str, ray_address: str, minutes: float | None = None) -> 
     """Returns the executor that options name.
 
     Args:
-        name (str): :obj:`"local"` or :obj:`"ray"`.
+        name (str): :obj:`"local"`, :obj:`"local:N"` for so many processes, or :obj:`"ray"`.
         ray_address (str): The cluster, or nothing to start one.
         minutes (float, optional): After how long nothing new is begun. (default: no limit)
     """
-    if name not in ("local", "ray"):
-        raise ValueError(f"'--executor' must be local or ray (got {name!r})")
-    if name == "local":
+    kind, _, count = name.partition(":")
+    if kind not in ("local", "ray") or (count and (kind == "ray" or not count.isdecimal() or int(count) < 1)):
+        raise ValueError(f"'--executor' must be local, local:N for N processes, or ray (got {name!r})")
+    if kind == "local":
         if ray_address:
             raise ValueError("'--ray-address' needs '--executor ray'")
+        if count:
+            from bigcn.experiments.process_executor import ProcessExecutor
+
+            return nullcontext(ProcessExecutor(int(count), minutes))
         return nullcontext(LocalExecutor(minutes))
     from bigcn.experiments.ray_executor import RayExecutor
 

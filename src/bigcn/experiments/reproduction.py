@@ -1,6 +1,5 @@
 """Carrying out the experiments of :mod:`bigcn.experiments.paper`: the plan, the choice on validation data, the rows."""
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,8 +9,7 @@ import numpy as np
 from bigcn.datasets import fingerprint, get_spec
 from bigcn.experiments.cells import METRICS, Cell, protocol_of
 from bigcn.experiments.contenders import Candidate, Contender
-from bigcn.experiments.execution import Executor, Unit, execute
-from bigcn.experiments.graphs import GraphSource
+from bigcn.experiments.execution import Executor, execute
 from bigcn.experiments.paper import CHOICE_SEEDS, SEEDS, Experiment, Series
 from bigcn.experiments.records import RunResult, RunSpec
 from bigcn.experiments.store import RunStore
@@ -224,27 +222,6 @@ class Reproduction:
             for series in experiment.series:
                 for contender in experiment.contenders:
                     yield experiment, series, contender
-
-
-class UntilExecutor:
-    """Carries out units in this process for as long as there is time; what is left is for the next time.
-
-    Args:
-        minutes (float, optional): After how long no further unit is begun. (default: no limit)
-    """
-
-    def __init__(self, minutes: float | None = None) -> None:
-        self.deadline = None if minutes is None else time.monotonic() + 60 * minutes
-
-    def run(self, units: Sequence[Unit]) -> Iterator[tuple[Unit, list[RunResult]]]:
-        from bigcn.experiments import execution
-
-        graphs = GraphSource()
-        for number, unit in enumerate(units):
-            if self.deadline is not None and time.monotonic() > self.deadline:
-                return
-            graphs.prefetch(units[number + 1 : number + 2])
-            yield unit, execution.run_unit(unit, graphs)
 
 
 def _validation(result: RunResult, task: str) -> float:
