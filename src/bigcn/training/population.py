@@ -18,7 +18,8 @@ from torch import Tensor
 from bigcn.tasks.base import Task
 from bigcn.training.config import TrainConfig, TrainResult
 from bigcn.training.loop import seeded, train
-from bigcn.training.population_state import Evaluation, PopulationStep, bytes_per_member
+from bigcn.training.population_scores import Evaluation
+from bigcn.training.population_state import PopulationStep, bytes_per_member
 from bigcn.training.stacking import CannotStack
 
 #: After how many epochs the host looks which members still train; each look makes it wait for the GPU.
