@@ -1,8 +1,6 @@
 """Training over processes: the loop of :func:`bigcn.training.train`, with sums where that has numbers."""
 
-import time
 from collections.abc import Callable
-from typing import Literal
 
 import torch
 from torch import Tensor
@@ -14,7 +12,7 @@ from bigcn.distributed.progress import RunState
 from bigcn.distributed.task import DistributedTask
 from bigcn.nn import BiGCN
 from bigcn.training.config import Progress, TrainConfig, TrainResult
-from bigcn.training.loop import _adam, _Best, _check_finite, _Curves, _deterministic
+from bigcn.training.loop import Best, Curves, deterministic, make_adam, run_epochs
 
 DROPOUT_STREAM = 103
 
@@ -46,52 +44,36 @@ def train_distributed(
     """
     config = TrainConfig.published(task.name) if config is None else config
     check_model(model)
-    start = time.perf_counter()
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     share_parameters(model, processes)
-    with counted_dropout(model, task.rows, seed) as dropout, _deterministic(config.deterministic):
-        optimizer = _adam(parameters, config)
-        best, curves = _Best(config.restore_best), _Curves(config.curves)
-        stopped: Literal["patience", "max_epochs", "callback"] = "max_epochs"
-        epoch = behind = 0 if state is None else state.begin(model, optimizer, best, curves, processes)
-        model.train()
-        for epoch in range(behind + 1, config.max_epochs + 1):
+    with counted_dropout(model, task.rows, seed) as dropout, deterministic(config.deterministic):
+        optimizer = make_adam(parameters, config)
+
+        def take_step(epoch: int) -> Tensor:
             processes.doing = f"training epoch {epoch}"
             dropout.begin(epoch)
-            loss = step(model, task, optimizer, config.penalty, epoch, processes)
-            score = None
-            if epoch % config.evaluate_every == 0 or epoch == config.max_epochs:
-                scores = task.evaluate(model)
-                score = scores["val"][task.monitor]
-                _check_finite(loss, epoch)
-                curves.add(epoch, loss, score)
-                best.offer(model, epoch, score, scores)
-            if on_epoch is not None:
-                ends = on_epoch(Progress(epoch, config.max_epochs, float(loss), score, best.epoch, best.score))
-                if processes.count(int(bool(ends))):
-                    stopped = "callback"
-                    break
-            if score is not None and config.patience is not None and epoch - best.epoch >= config.patience:
-                stopped = "patience"
-                break
+            return step(model, task, optimizer, config.penalty, epoch, processes)
+
+        def begin(best: Best, curves: Curves) -> int:
+            return 0 if state is None else state.begin(model, optimizer, best, curves, processes)
+
+        def write_down(best: Best, curves: Curves, epoch: int) -> None:
             if state is not None and state.due(epoch):
                 state.save(model, optimizer, best, curves, epoch, processes)
-        if best.scores is None:
-            scores = task.evaluate(model)
-            best.offer(model, epoch, scores["val"][task.monitor], scores)
-        best.restore(model)
-        model.eval()
-    assert best.scores is not None
-    return TrainResult(
-        best_epoch=best.epoch,
-        epochs=epoch,
-        score=best.score,
-        metrics=best.scores["test"],
-        val_metrics=best.scores["val"],
-        seconds=time.perf_counter() - start,
-        stopped=stopped,
-        curves=curves.values,
-    )
+
+        def ends(progress: Progress) -> bool:
+            assert on_epoch is not None
+            return processes.count(int(bool(on_epoch(progress)))) > 0
+
+        return run_epochs(
+            model,
+            task,
+            config,
+            step=take_step,
+            ends=None if on_epoch is None else ends,
+            begin=begin,
+            after=write_down,
+        )
 
 
 def step(

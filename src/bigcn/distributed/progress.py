@@ -14,7 +14,7 @@ from bigcn.files import PathLike, write_bytes
 from bigcn.training.session import TrainSession
 
 if TYPE_CHECKING:
-    from bigcn.training.loop import _Best, _Curves
+    from bigcn.training.loop import Best, Curves
 
 
 class RunState:
@@ -44,8 +44,8 @@ class RunState:
         self,
         model: torch.nn.Module,
         optimizer: torch.optim.Optimizer,
-        best: "_Best",
-        curves: "_Curves",
+        best: "Best",
+        curves: "Curves",
         processes: Processes,
     ) -> int:
         """Puts back what was written, if there is anything, and returns how many epochs lie behind."""
@@ -61,8 +61,8 @@ class RunState:
         self,
         model: torch.nn.Module,
         optimizer: torch.optim.Optimizer,
-        best: "_Best",
-        curves: "_Curves",
+        best: "Best",
+        curves: "Curves",
         epoch: int,
         processes: Processes,
     ) -> None:

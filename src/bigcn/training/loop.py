@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import torch
@@ -52,37 +52,84 @@ def train(
     device = parameters[0].device
     if task.x.device != device:
         raise ValueError(f"'model' is on {device}, and the task on {task.x.device}: move one of them")
+    with seeded(seed, device, "training"), deterministic(config.deterministic):
+        optimizer = make_adam(parameters, config)
+        return run_epochs(
+            model,
+            task,
+            config,
+            step=lambda epoch: _step(model, task, optimizer, config.penalty, epoch),
+            ends=on_epoch,
+            begin=None if session is None else lambda best, curves: session.begin(model, optimizer, best, curves),
+            interrupted=(
+                None
+                if session is None
+                else lambda best, curves, epoch: session.end(model, optimizer, best, curves, epoch)
+            ),
+        )
+
+
+class Judge(Protocol):
+    """What a training asks of its task between the steps."""
+
+    monitor: ClassVar[str]
+
+    def evaluate(self, model: torch.nn.Module) -> Scores:
+        """Returns validation and test scores."""
+
+
+def run_epochs(
+    model: torch.nn.Module,
+    task: Judge,
+    config: TrainConfig,
+    *,
+    step: Callable[[int], Tensor],
+    ends: Callable[[Progress], bool | None] | None = None,
+    begin: "Callable[[Best, Curves], int] | None" = None,
+    after: "Callable[[Best, Curves, int], None] | None" = None,
+    interrupted: "Callable[[Best, Curves, int], None] | None" = None,
+) -> TrainResult:
+    """Goes through the epochs of a training, whoever takes its steps, and keeps the best.
+
+    Args:
+        model (torch.nn.Module): The model.
+        task (Judge): What it learns; asked for scores alone.
+        config (TrainConfig): How.
+        step (Callable): Trains the model for an epoch and returns the loss.
+        ends (Callable, optional): Called after each epoch; training ends if it returns :obj:`True`.
+        begin (Callable, optional): Puts back what an earlier training left and returns the epochs that lie behind.
+        after (Callable, optional): Called after each epoch that another follows.
+        interrupted (Callable, optional): Called if :obj:`ends` ended it.
+    """
     start = time.perf_counter()
-    with seeded(seed, device, "training"), _deterministic(config.deterministic):
-        optimizer = _adam(parameters, config)
-        best, curves = _Best(config.restore_best), _Curves(config.curves)
-        stopped: Literal["patience", "max_epochs", "callback"] = "max_epochs"
-        epoch = trained = 0 if session is None else session.begin(model, optimizer, best, curves)
-        model.train()
-        for epoch in range(trained + 1, config.max_epochs + 1):
-            loss = _step(model, task, optimizer, config.penalty, epoch)
-            score = None
-            if epoch % config.evaluate_every == 0 or epoch == config.max_epochs:
-                scores = task.evaluate(model)
-                score = scores["val"][task.monitor]
-                _check_finite(loss, epoch)
-                curves.add(epoch, loss, score)
-                best.offer(model, epoch, score, scores)
-            if on_epoch is not None and on_epoch(
-                Progress(epoch, config.max_epochs, float(loss), score, best.epoch, best.score)
-            ):
-                stopped = "callback"
-                break
-            if score is not None and config.patience is not None and epoch - best.epoch >= config.patience:
-                stopped = "patience"
-                break
-        if session is not None and stopped == "callback":
-            session.end(model, optimizer, best, curves, epoch)
-        if best.scores is None:  # the callback ended it before the first evaluation
+    best, curves = Best(config.restore_best), Curves(config.curves)
+    stopped: Literal["patience", "max_epochs", "callback"] = "max_epochs"
+    epoch = behind = 0 if begin is None else begin(best, curves)
+    model.train()
+    for epoch in range(behind + 1, config.max_epochs + 1):
+        loss = step(epoch)
+        score = None
+        if epoch % config.evaluate_every == 0 or epoch == config.max_epochs:
             scores = task.evaluate(model)
-            best.offer(model, epoch, scores["val"][task.monitor], scores)
-        best.restore(model)
-        model.eval()
+            score = scores["val"][task.monitor]
+            _check_finite(loss, epoch)
+            curves.add(epoch, loss, score)
+            best.offer(model, epoch, score, scores)
+        if ends is not None and ends(Progress(epoch, config.max_epochs, float(loss), score, best.epoch, best.score)):
+            stopped = "callback"
+            break
+        if score is not None and config.patience is not None and epoch - best.epoch >= config.patience:
+            stopped = "patience"
+            break
+        if after is not None:
+            after(best, curves, epoch)
+    if interrupted is not None and stopped == "callback":
+        interrupted(best, curves, epoch)
+    if best.scores is None:  # it ended before the first evaluation
+        scores = task.evaluate(model)
+        best.offer(model, epoch, scores["val"][task.monitor], scores)
+    best.restore(model)
+    model.eval()
     assert best.scores is not None
     return TrainResult(
         best_epoch=best.epoch,
@@ -135,7 +182,7 @@ def _step(model: torch.nn.Module, task: Task, optimizer: torch.optim.Optimizer, 
     return loss.detach()
 
 
-def _adam(parameters: list[torch.nn.Parameter], config: TrainConfig) -> torch.optim.Adam:
+def make_adam(parameters: list[torch.nn.Parameter], config: TrainConfig) -> torch.optim.Adam:
     # One pass over memory instead of a dozen, which counts for feature graphs with a million logits.
     fused = all(p.is_floating_point() and p.device.type in ("cpu", "cuda") for p in parameters)
     return torch.optim.Adam(parameters, lr=config.learning_rate, weight_decay=config.weight_decay, fused=fused)
@@ -147,7 +194,7 @@ def _check_finite(loss: Tensor, epoch: int) -> None:
         raise FloatingPointError(f"training diverged: the loss is {float(loss)} in epoch {epoch}")
 
 
-class _Best:
+class Best:
     """The last best epoch: its scores and, if asked for, the parameters of the model."""
 
     def __init__(self, keep_state: bool) -> None:
@@ -178,7 +225,7 @@ def _cloned(value: Any) -> Any:
     return value.detach().clone() if isinstance(value, Tensor) else value
 
 
-class _Curves:
+class Curves:
     def __init__(self, keep: bool) -> None:
         self.values: dict[str, list[float]] = {"epoch": [], "loss": [], "score": []} if keep else {}
 
@@ -189,7 +236,7 @@ class _Curves:
 
 
 @contextmanager
-def _deterministic(wanted: bool) -> Iterator[None]:
+def deterministic(wanted: bool) -> Iterator[None]:
     if not wanted:
         yield
         return

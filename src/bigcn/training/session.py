@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from bigcn.training.loop import _Best, _Curves
+    from bigcn.training.loop import Best, Curves
 
 
 class TrainSession:
@@ -44,7 +44,7 @@ class TrainSession:
         """The parameters of the last epoch."""
         return self._part("model.")
 
-    def begin(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer, best: "_Best", curves: "_Curves") -> int:
+    def begin(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer, best: "Best", curves: "Curves") -> int:
         """Puts everything back as it was and returns how many epochs lie behind."""
         if not self.numbers:
             return 0
@@ -70,7 +70,7 @@ class TrainSession:
         return self.epoch
 
     def end(
-        self, model: torch.nn.Module, optimizer: torch.optim.Optimizer, best: "_Best", curves: "_Curves", epoch: int
+        self, model: torch.nn.Module, optimizer: torch.optim.Optimizer, best: "Best", curves: "Curves", epoch: int
     ) -> None:
         """Takes down where training stands."""
         device = next(model.parameters()).device
