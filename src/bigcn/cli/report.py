@@ -9,8 +9,9 @@ import typer
 from bigcn.cli.common import output, print_json
 from bigcn.cli.compare import command_line, plain_rows, write_outputs
 from bigcn.datasets import DATASETS
-from bigcn.experiments.comparison import METRICS, ComparisonResult
+from bigcn.experiments.comparison import ComparisonResult
 from bigcn.experiments.own import PREFIX, OwnResult, folder_name, is_own
+from bigcn.experiments.specs import METRICS
 from bigcn.experiments.store import RunStore
 from bigcn.experiments.stored import stored_comparisons
 from bigcn.noise import CASES

@@ -11,9 +11,9 @@ from bigcn.experiments.contenders import Candidate, Contender
 from bigcn.experiments.paper import Experiment, Series
 from bigcn.experiments.published import published_number
 from bigcn.experiments.records import RunResult
+from bigcn.experiments.specs import LINK_PROTOCOL, METRICS
 from bigcn.experiments.statistics import paired_interval
 
-METRICS = {"node": "accuracy", "link": "roc_auc"}
 #: The columns of the results, in order.
 COLUMNS = (
     "experiment", "model", "tuning", "dataset", "task", "case", "value", "protocol", "metric", "mean", "std", "seeds",
@@ -151,7 +151,7 @@ def difference(first: Sequence[Cell], second: Sequence[Cell], metric: str | None
 
 def protocol_of(series: Series) -> str:
     """Returns how the nodes or the links of a series are divided."""
-    return "links-80-10-10" if series.task == "link" else series.protocol or default_protocol(series.graph)
+    return LINK_PROTOCOL if series.task == "link" else series.protocol or default_protocol(series.graph)
 
 
 def signed(points: float) -> str:

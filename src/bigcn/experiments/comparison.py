@@ -1,26 +1,20 @@
 """One honest comparison: models under a kind of noise, on one graph, over seeds."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from torch_geometric.data import Data
-
-from bigcn.datasets import default_protocol, fingerprint, get_spec
+from bigcn.datasets import default_protocol, get_spec
 from bigcn.experiments.execution import Executor, execute
-from bigcn.experiments.graphs import load_dataset_once
 from bigcn.experiments.records import RunResult, RunSpec, summarise
+from bigcn.experiments.specs import LINK_PROTOCOL, METRICS, make_run
 from bigcn.experiments.statistics import is_tie
 from bigcn.experiments.store import RunStore
-from bigcn.nn.registry import ModelContext, get_model
+from bigcn.nn.registry import get_model
 from bigcn.noise import CASES, make_noise
-from bigcn.training import TrainConfig
 
 TaskName = Literal["node", "link"]
 Pair = tuple[RunSpec, RunResult]
-#: The metric that each task is judged by.
-METRICS: dict[str, str] = {"node": "accuracy", "link": "roc_auc"}
 #: What a case is called in a sentence.
 PHRASES: dict[str, str] = {
     "clean": "on clean data",
@@ -82,7 +76,7 @@ class Comparison:
             get_model(model)
         for value in self.values:
             make_noise(self.case, value, seed=0)
-        protocol = "links-80-10-10" if self.task == "link" else self.protocol or default_protocol(self.dataset)
+        protocol = LINK_PROTOCOL if self.task == "link" else self.protocol or default_protocol(self.dataset)
         if self.task == "link" and self.protocol not in ("", protocol):
             raise ValueError(f"'protocol' of link prediction is {protocol} (got {self.protocol!r})")
         object.__setattr__(self, "protocol", protocol)
@@ -108,29 +102,18 @@ class Comparison:
         ]
 
     def _spec(self, model: str, value: float | None, seed: int) -> RunSpec:
-        entry, context = get_model(model), self._context()
-        training = TrainConfig.published(
-            self.task, **{**asdict(entry.training(context)), "restore_best": False, **self.training}
-        )
-        settings: dict[str, Any] = {"model": entry.settings(context), "training": asdict(training)}
-        if self.task == "link":
-            settings["negatives"] = self.negatives
-        return RunSpec(
+        return make_run(
+            model,
             task=self.task,
             dataset=self.dataset,
-            dataset_fingerprint=fingerprint(self.dataset),
             protocol=self.protocol,
             case=self.case,
             value=value,
-            model=entry.name,
-            settings=settings,
             seed=seed,
             device=self.device,
+            training=self.training,
+            negatives=self.negatives,
         )
-
-    def _context(self) -> ModelContext:
-        graph = get_spec(self.dataset)
-        return ModelContext(self.dataset, self.case, self.task, graph.features, graph.classes)
 
 
 @dataclass(frozen=True)
@@ -216,11 +199,3 @@ def run_comparison(
     specs = comparison.specs()
     results = execute(specs, store, force, on_run, executor, together)
     return ComparisonResult(comparison, tuple(zip(specs, results, strict=True)))
-
-
-@lru_cache(maxsize=2)
-def noisy_graph(dataset: str, case: str, value: float | None, seed: int) -> Data:
-    """Returns a graph with noise of the given seed; the last ones are kept, since all models share them."""
-    data = load_dataset_once(dataset)
-    noise = None if value is None else make_noise(case, value, seed)
-    return data if noise is None else noise(data)

@@ -52,7 +52,8 @@ class GraphSource:
         for spec in specs:
             key = _noise_key(spec)
             if self._is_missing(spec) and key not in self._coming:
-                self._coming[key] = self._pool.submit(_noisy, load_dataset_once(spec.dataset), spec)
+                data = load_dataset_once(spec.dataset)  # here, not in a thread: it is read once
+                self._coming[key] = self._pool.submit(_with_noise, data, spec.case, spec.value, spec.seed)
 
     def _is_missing(self, spec: RunSpec) -> bool:
         if spec.case == "structure-mistakes":
@@ -129,9 +130,13 @@ def _noise_key(spec: RunSpec) -> tuple[Any, ...]:
     return spec.dataset, spec.device, spec.case, spec.value, spec.seed
 
 
-def _noisy(data: Data, spec: RunSpec) -> Data:
-    assert spec.value is not None
-    noise = make_noise(spec.case, spec.value, spec.seed)
+def noisy_graph(dataset: str, case: str, value: float | None, seed: int) -> Data:
+    """Returns a graph of the registry with noise of the given seed."""
+    return _with_noise(load_dataset_once(dataset), case, value, seed)
+
+
+def _with_noise(data: Data, case: str, value: float | None, seed: int) -> Data:
+    noise = None if value is None else make_noise(case, value, seed)
     return data if noise is None else noise(data)
 
 

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bigcn.experiments.comparison import METRICS, ComparisonResult, Pair
+from bigcn.experiments.comparison import ComparisonResult, Pair
+from bigcn.experiments.specs import METRICS
 
 #: What the names of graphs of one's own begin with in the store, so that none is taken for a graph of the registry.
 PREFIX = "own:"

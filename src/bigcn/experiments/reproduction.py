@@ -1,20 +1,19 @@
 """Carrying out the experiments of :mod:`bigcn.experiments.paper`: the plan, the choice on validation data, the rows."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bigcn.datasets import fingerprint, get_spec
-from bigcn.experiments.cells import METRICS, Cell, protocol_of
+from bigcn.experiments.cells import Cell, protocol_of
 from bigcn.experiments.contenders import Candidate, Contender
 from bigcn.experiments.execution import Executor, execute
 from bigcn.experiments.paper import CHOICE_SEEDS, SEEDS, Experiment, Series
 from bigcn.experiments.records import RunResult, RunSpec
+from bigcn.experiments.specs import METRICS, make_run
 from bigcn.experiments.store import RunStore
-from bigcn.nn.registry import ModelContext, get_model
-from bigcn.training import TrainConfig
+from bigcn.training.config import PUBLISHED_STOPPING
 
 
 @dataclass(frozen=True)
@@ -39,31 +38,23 @@ class Setting:
 
 def make_spec(setting: Setting, series: Series, value: float | None, candidate: Candidate, seed: int) -> RunSpec:
     """Returns one run of an experiment."""
-    entry, graph = get_model(candidate.model), get_spec(series.graph)
-    context = ModelContext(series.graph, series.case, series.task, graph.features, graph.classes)
-    training = {**asdict(entry.training(context)), "restore_best": False, **candidate.training}
+    training = dict(candidate.training)
     if series.task == "link":
         training.pop("max_epochs", None)  # it always trains for 100
-    config = TrainConfig.published(series.task, **training)
     if setting.max_epochs is not None:
-        config = TrainConfig(**{**asdict(config), "max_epochs": min(setting.max_epochs, config.max_epochs)})
-    settings: dict[str, Any] = {
-        "model": {**entry.settings(context), **candidate.settings},
-        "training": asdict(config),
-    }
-    if series.task == "link":
-        settings["negatives"] = "fresh"
-    return RunSpec(
+        usual = PUBLISHED_STOPPING[series.task]["max_epochs"]
+        training["max_epochs"] = min(setting.max_epochs, training.get("max_epochs", usual))
+    return make_run(
+        candidate.model,
         task=series.task,
         dataset=series.graph,
-        dataset_fingerprint=fingerprint(series.graph),
         protocol=protocol_of(series),
         case=series.case,
         value=value,
-        model=entry.name,
-        settings=settings,
         seed=seed,
         device=setting.device,
+        settings=candidate.settings,
+        training=training,
     )
 
 

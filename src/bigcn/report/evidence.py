@@ -10,7 +10,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bigcn.datasets import DatasetCorrupt, DatasetUnavailable, fingerprint
-from bigcn.experiments.comparison import ComparisonResult, noisy_graph
+from bigcn.experiments.comparison import ComparisonResult
+from bigcn.experiments.graphs import noisy_graph
 from bigcn.feature_graphs import SpectralGraph
 from bigcn.noise import make_noise
 from bigcn.report.words import dataset_of

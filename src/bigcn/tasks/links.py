@@ -107,10 +107,6 @@ class LinkPrediction(Task):
             self._drawn[epoch] = self._pairs(numbers).to(torch.int32).to(self.x.device)
         return self._drawn[epoch].to(torch.int64)
 
-    def embeddings(self, model: torch.nn.Module) -> Tensor:
-        """Returns the unit-length embeddings of all nodes."""
-        return F.normalize(self.outputs(model), dim=-1)
-
     def questions(self, epoch: int = 0) -> tuple[Tensor, ...]:
         return (torch.cat([self.positives["train"], self.training_negatives(epoch)], dim=1),)
 

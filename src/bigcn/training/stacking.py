@@ -36,15 +36,6 @@ class Stack(NamedTuple):
         picked = _once_each(lambda leaf, dim: leaf if dim is None else leaf.index_select(0, members), leaves, dims)
         return Stack(pytree.tree_unflatten(picked, nesting), self.dims)
 
-    def num_bytes(self) -> int:
-        """Returns the memory of what is stacked."""
-        leaves, nesting = pytree.tree_flatten(self.values)
-        dims = _leaves_like(self.dims, nesting)
-        sizes = {
-            id(leaf): leaf.numel() * leaf.element_size() for leaf, dim in zip(leaves, dims, strict=True) if dim == 0
-        }
-        return sum(sizes.values())
-
 
 def stack(values: Sequence[Any]) -> Stack:
     """Stacks the nested tensors of all members; what is the very same tensor for all is kept once.
