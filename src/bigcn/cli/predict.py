@@ -11,6 +11,7 @@ from bigcn.cli import own, shards
 from bigcn.cli.common import errors, print_json, resolve_device
 from bigcn.datasets.own import OwnGraph, write_table
 from bigcn.datasets.own.writing import table_ending
+from bigcn.distributed.commands import predict_command
 from bigcn.estimators import BiGCNClassifier
 from bigcn.training.checkpoint import CheckpointError, load_checkpoint
 
@@ -53,7 +54,7 @@ def predict(
         if to_screen:
             raise ValueError("'--output' must name a table to write the predictions for shards to")
         shards.refuse_options({"EDGES": edges, "--all-probabilities": all_probabilities, "--json": as_json})
-        shards.predict_on_shards(model, nodes, out, where)
+        predict_command(nodes, model, out, where)
         return
     checkpoint = load_checkpoint(model, where)
     if checkpoint.task == "link":

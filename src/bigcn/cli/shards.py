@@ -1,21 +1,19 @@
-"""`bigcn train` and `bigcn predict` on shards: one process of those that `torchrun` started, or the only one."""
+"""`bigcn train` on shards, and what it leaves in the store."""
 
 import hashlib
-import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from bigcn.cli.common import output, print_json
-from bigcn.distributed.predictions import write_predictions
-from bigcn.distributed.processes import Processes, run_process
-from bigcn.distributed.running import ShardedRun, predict_shards, train_shards
+from bigcn.distributed.commands import train_command
+from bigcn.distributed.running import ShardedRun
 from bigcn.distributed.shards import MANIFEST
 from bigcn.estimators.candidates import DEFAULT_MODEL, DEFAULT_TRAINING
 from bigcn.experiments.own import PREFIX
 from bigcn.experiments.records import RunResult, RunSpec, utc_now
 from bigcn.experiments.store import RunStore
-from bigcn.training.checkpoint import load_checkpoint
-from bigcn.training.config import Progress, TrainConfig
+from bigcn.training.config import TrainConfig
 
 
 def is_sharded(nodes: Path) -> bool:
@@ -52,49 +50,24 @@ def train_on_shards(
     config, model = TrainConfig(**training), dict(DEFAULT_MODEL)
     started = utc_now()
 
-    def tell(processes: Processes, progress: Progress) -> None:
-        if processes.leads and (progress.epoch % 10 == 0 or progress.epoch == progress.max_epochs):
-            score = "" if progress.score is None else f", validation {100 * progress.score:.1f} %"
-            print(f"epoch {progress.epoch}: loss {progress.loss:.4f}{score}", file=sys.stderr, flush=True)
+    def done(run: ShardedRun, document: dict[str, Any]) -> None:
+        _remember(run, folder, task, model, config, seed, device, store, name, started)
+        if as_json:
+            print_json(document)
+        else:
+            _say(run, save)
 
-    def work(processes: Processes) -> None:
-        run = train_shards(
-            folder,
-            processes,
-            task=task,  # type: ignore[arg-type]
-            model=model,
-            config=config,
-            seed=seed,
-            save=save,
-            overwrite=force,
-            on_epoch=lambda progress: tell(processes, progress),
-        )
-        sent = processes.gather(run.traffic)
-        if processes.leads:
-            _remember(run, folder, task, model, config, seed, device, store, name, started)
-            _say(run, sent, task, save, as_json)
-
-    run_process(work, device)
-
-
-def predict_on_shards(model: Path, folder: Path, out: Path, device: str) -> None:
-    """Predicts the classes of all nodes of shards.
-
-    Args:
-        model (Path): The folder of the model.
-        folder (Path): The shards.
-        out (Path): The table to write.
-        device (str): The device of each process.
-    """
-
-    def work(processes: Processes) -> None:
-        checkpoint = processes.together(lambda: load_checkpoint(model))
-        if checkpoint.task == "link":
-            raise ValueError(f"{model} was trained for links: it has no classes to predict")
-        predictions = predict_shards(folder, processes, checkpoint.model, encoding=checkpoint.encoding)
-        write_predictions(out, predictions, folder, processes)
-
-    run_process(work, device)
+    train_command(
+        folder,
+        task=task,  # type: ignore[arg-type]
+        model=model,
+        config=config,
+        seed=seed,
+        save=save,
+        overwrite=force,
+        done=done,
+        device=device,
+    )
 
 
 def _remember(
@@ -109,8 +82,6 @@ def _remember(
     name: str | None,
     started: str,
 ) -> None:
-    from dataclasses import asdict
-
     store.parent.mkdir(parents=True, exist_ok=True)
     spec = RunSpec(
         task=task,
@@ -136,22 +107,8 @@ def _remember(
         runs.append(spec, result)
 
 
-def _say(run: ShardedRun, sent: list[dict[str, int]], task: str, save: Path | None, as_json: bool) -> None:
+def _say(run: ShardedRun, save: Path | None) -> None:
     result = run.result
-    if as_json:
-        print_json(
-            {
-                "task": task,
-                "epochs": result.epochs,
-                "best_epoch": result.best_epoch,
-                "resumed": run.resumed,
-                "val": result.val_metrics,
-                "test": result.metrics,
-                "sent": sent,
-                "model": None if save is None else str(save),
-            }
-        )
-        return
     scores = ", ".join(f"{name.replace('_', ' ')} {100 * value:.1f} %" for name, value in result.metrics.items())
     output.print(f"Best epoch {result.best_epoch} of {result.epochs}; on the test part: {scores}.", soft_wrap=True)
     if save is not None:

@@ -1,16 +1,15 @@
 """One process of a run over shards: :obj:`torchrun --nproc-per-node=4 -m bigcn.distributed train shards`."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
 
-from bigcn.distributed.predictions import write_predictions
-from bigcn.distributed.processes import TIMEOUT, Processes, run_process
-from bigcn.distributed.running import predict_shards, train_shards
-from bigcn.training.config import Progress, TrainConfig
+from bigcn.distributed.commands import predict_command, train_command
+from bigcn.distributed.processes import TIMEOUT
+from bigcn.distributed.running import ShardedRun
+from bigcn.training.config import TrainConfig
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True)
 Shards = Annotated[Path, typer.Argument(help="The folder that 'bigcn partition' wrote.")]
@@ -45,49 +44,31 @@ def train(
     if max_epochs is not None:
         changed["max_epochs"] = max_epochs
 
-    def work(processes: Processes) -> None:
-        def tell(progress: Progress) -> None:
-            if processes.leads and (progress.epoch % 10 == 0 or progress.epoch == progress.max_epochs):
-                score = "" if progress.score is None else f", validation {progress.score:.4f}"
-                print(f"epoch {progress.epoch}: loss {progress.loss:.4f}{score}", file=sys.stderr, flush=True)
-
-        run = train_shards(
-            shards,
-            processes,
-            task=cast(Any, task),
-            model={
-                "hidden_channels": hidden,
-                "num_layers": layers,
-                "dropout": dropout,
-                "feature_graph": feature_graph,
-            },
-            config=TrainConfig.published(task, **changed),
-            seed=seed,
-            save=save,
-            overwrite=overwrite,
-            checkpoint_every=checkpoint_every,
-            on_epoch=tell,
-        )
-        traffic = processes.gather(run.traffic)
-        if not processes.leads:
-            return
-        document = {
-            "task": task,
-            "epochs": run.result.epochs,
-            "best_epoch": run.result.best_epoch,
-            "resumed": run.resumed,
-            "val": run.result.val_metrics,
-            "test": run.result.metrics,
-            "sent": traffic,
-            "model": None if save is None else str(save),
-        }
+    def done(run: ShardedRun, document: dict[str, Any]) -> None:
         if as_json:
             print(json.dumps(document, indent=2))
         else:
             shown = ", ".join(f"{name} {value:.4f}" for name, value in run.result.metrics.items())
             print(f"best epoch {run.result.best_epoch} of {run.result.epochs}: test {shown}")
 
-    run_process(work, device, timeout)
+    train_command(
+        shards,
+        task=cast(Any, task),
+        model={
+            "hidden_channels": hidden,
+            "num_layers": layers,
+            "dropout": dropout,
+            "feature_graph": feature_graph,
+        },
+        config=TrainConfig.published(task, **changed),
+        seed=seed,
+        save=save,
+        overwrite=overwrite,
+        done=done,
+        device=device,
+        checkpoint_every=checkpoint_every,
+        timeout=timeout,
+    )
 
 
 @app.command()
@@ -102,16 +83,7 @@ def predict(
 
     Example:  torchrun --nproc-per-node=4 -m bigcn.distributed predict shards model -o predictions.csv
     """
-    from bigcn.training.checkpoint import load_checkpoint
-
-    def work(processes: Processes) -> None:
-        checkpoint = processes.together(lambda: load_checkpoint(model))
-        if checkpoint.task == "link":
-            raise ValueError(f"{model} was trained to tell links, and has no classes to predict")
-        predictions = predict_shards(shards, processes, checkpoint.model, encoding=checkpoint.encoding)
-        write_predictions(out, predictions, shards, processes)
-
-    run_process(work, device, timeout)
+    predict_command(shards, model, out, device, timeout)
 
 
 if __name__ == "__main__":
