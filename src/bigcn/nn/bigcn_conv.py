@@ -16,7 +16,7 @@ from bigcn.feature_graphs import FeatureGraph, make_feature_graph
 from bigcn.feature_graphs.base import Operand
 from bigcn.filters import FeatureOperator, FilterForm, Hop
 from bigcn.nn.cache import TensorCache
-from bigcn.nn.cost import WIDE_FEATURES, sparse_or_none, weights_first
+from bigcn.nn.cost import WIDE_FEATURES, filter_once, sparse_or_none, weights_first
 from bigcn.nn.two_way_filter import TwoWayFilter
 from bigcn.node_graphs import SpreadGraph, edges_of, normalized_graph, symmetric_normalization
 from bigcn.sparse import SparseMatrix, is_sparse, sparse_from_tensor
@@ -129,6 +129,7 @@ class BiGCNConv(MessagePassing):
         self.lin = Linear(in_channels, out_channels, bias=False, weight_initializer="glorot")
         self.bias = Parameter(torch.empty(out_channels)) if bias else None
         self._graphs, self._operands, self._features = TensorCache(), TensorCache(), TensorCache()
+        self._filtered = TensorCache()
 
         if check_low_pass:
             self.filter.warn_if_not_low_pass(self.feature_graph.filters, stacklevel=2)
@@ -148,7 +149,7 @@ class BiGCNConv(MessagePassing):
         self._forget()
 
     def _forget(self) -> None:
-        for cache in (self._graphs, self._operands, self._features):
+        for cache in (self._graphs, self._operands, self._features, self._filtered):
             cache.clear()
 
     @property
@@ -195,20 +196,50 @@ class BiGCNConv(MessagePassing):
         """
         self._check_features(x)
         x = x.to(self.lin.weight.dtype)  # they differ under autocast alone
+        out = self._filter_and_multiply(x, edge_index, edge_weight, self.lin.weight.t())
+        return out if self.bias is None else out + self.bias
+
+    def _filter_and_multiply(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor, weight: Tensor) -> Tensor:
+        if self._filtered.given:
+            return self._filtered.result @ weight
         hop = self._node_hop(x, edge_index, edge_weight)
         operand = self._feature_operand(x, edge_index, edge_weight, hop)
-        weight = self.lin.weight.t()
-        weights_first = self._weights_first(x, edge_index)
-        block = weight if weights_first else x.transpose(-1, -2)
-        blocks, weights = self.feature_graph.powers(operand, block, self.filter.along_features())
-        mixing = self.filter.coefficients if weights is None else self.filter.coefficients @ weights
-        if weights_first:
+        numbers = (*self.filter.buffers(), *self.feature_graph.buffers())
+        if self._filters_once(x, edge_index, edge_weight, numbers):
+            versions = tuple((id(tensor), tensor._version) for tensor in numbers)
+            filtered: Tensor = self._filtered.get(
+                (x, edge_index, edge_weight), versions, lambda: self._filter(x, operand, hop).detach()
+            )
+            return filtered @ weight
+        if self._weights_first(x, edge_index):
+            blocks, mixing = self._along_features(weight, operand)
             blocks, premixed = self.filter.mix_before_product(blocks, mixing)
-            out = self.filter.along_nodes(self._multiply(x, blocks), premixed, hop)
-        else:
-            parts = [block.transpose(-1, -2) for block in blocks]
-            out = self.filter.along_nodes(parts, mixing, hop) @ weight
-        return out if self.bias is None else out + self.bias
+            return self.filter.along_nodes(self._multiply(x, blocks), premixed, hop)
+        return self._filter(x, operand, hop) @ weight
+
+    def _filter(self, x: Tensor, operand: Operand, hop: Hop) -> Tensor:
+        """Returns the features, filtered in both directions."""
+        blocks, mixing = self._along_features(x.transpose(-1, -2), operand)
+        return self.filter.along_nodes([block.transpose(-1, -2) for block in blocks], mixing, hop)
+
+    def _along_features(self, block: Tensor, operand: Operand) -> tuple[list[Tensor], Tensor]:
+        """Returns a block filtered along the feature graph: parts, and how they mix along the node graph."""
+        blocks, weights = self.feature_graph.powers(operand, block, self.filter.along_features())
+        return blocks, self.filter.coefficients if weights is None else self.filter.coefficients @ weights
+
+    def _filters_once(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor, numbers: tuple[Tensor, ...]) -> bool:
+        """Tells whether the filtered features are kept: in training, where they are asked for in every step, if there
+        is nothing to learn about the filter and the one product that is left takes less than filtering the weights.
+        """
+        if any(True for _ in self.feature_graph.parameters()) or self.explain or x.dim() != 2 or is_sparse(x):
+            return False
+        if not self._may_cache(x, edge_index, edge_weight, *numbers):
+            return False
+        if not (self.training or self._filtered.knows((x, edge_index, edge_weight))):
+            return False
+        sparse = self._sparse_features(x)
+        entries = None if sparse is None else sparse.col.numel()
+        return filter_once(self.feature_graph, self.filter, x, _count(edge_index), entries)
 
     def _multiply(self, x: Tensor, blocks: list[Tensor]) -> list[Tensor]:
         """Multiplies the features with all blocks in one product."""
@@ -295,8 +326,7 @@ class BiGCNConv(MessagePassing):
         if isinstance(edge_index, SpreadGraph):
             sizes = edge_index.num_edges, self.out_channels, edge_index.num_nodes
             return weights_first(self.feature_graph, self.filter, x, *sizes)
-        edges = edge_index._nnz() if is_sparse(edge_index) else edge_index.size(1)
-        return weights_first(self.feature_graph, self.filter, x, edges, self.out_channels)
+        return weights_first(self.feature_graph, self.filter, x, _count(edge_index), self.out_channels)
 
     def _check_features(self, x: Tensor) -> None:
         if not isinstance(x, Tensor):
@@ -326,3 +356,7 @@ class BiGCNConv(MessagePassing):
         if self.in_channels == -1 and saved is not None and not is_uninitialized_parameter(saved):
             self._initialize(saved.size(1))
         super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+def _count(edge_index: Adj) -> int:
+    return int(edge_index._nnz() if is_sparse(edge_index) else edge_index.size(1))

@@ -43,6 +43,15 @@ class TensorCache:
         """Whether it answers with what it was given."""
         return len(self._given) > 0
 
+    @property
+    def result(self) -> Any:
+        """What it was given."""
+        return self._given[0]
+
+    def knows(self, tensors: Key) -> bool:
+        """Tells whether it was asked about these very tensors, edited since or not."""
+        return any(all(a is b for a, b in zip(known, tensors, strict=True)) for known, _, _ in self._entries)
+
     def last(self) -> tuple[Key, Any] | None:
         """Returns the tensors and the result of the last answer, if there is one."""
         return (self._entries[-1][0], self._entries[-1][2]) if self._entries else None
@@ -55,8 +64,8 @@ class TensorCache:
             extra (Hashable): Whatever else it depends on.
             compute (Callable): Computes it.
         """
-        if self._given:
-            return self._given[0]
+        if self.given:
+            return self.result
         if any(tensor is not None and tensor.is_inference() for tensor in tensors):
             return compute()  # these are edited without a trace: they keep no version
         # Versions belong to the moment of asking, so they are part of what is compared, not of the tensors.

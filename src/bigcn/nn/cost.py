@@ -34,13 +34,36 @@ def weights_first(
     d, h = x.size(-1), out_channels
     rows = x.numel() // d if num_nodes is None else num_nodes
     edges = edges * (x.numel() // d // max(x.size(-2), 1)) if num_nodes is None else edges
-    blocks = graph.num_blocks(filter.iterations)
-    # Per column of what is filtered: products with the feature graph, hops on the node graph and their mixing.
-    feature_side = graph.product_cost() * (1 if blocks <= 2 else filter.num_feature_hops)
-    node_side = SPARSE_COST * filter.num_hops * (edges + blocks * rows)
+    blocks, feature_side, node_side = _sides(graph, filter, rows, edges)
     weights = (feature_side + node_side + rows * d * blocks) * h
     features = feature_side * rows + node_side * d + rows * d * h
     return bool(weights <= features)
+
+
+def filter_once(graph: FeatureGraph, filter: TwoWayFilter, x: Tensor, edges: int, entries: int | None) -> bool:
+    """Tells whether one product with features that were filtered before takes less than filtering the weights.
+
+    Args:
+        graph (FeatureGraph): The feature graph.
+        filter (TwoWayFilter): The filter.
+        x (torch.Tensor): The features, dense.
+        edges (int): The number of edges of the node graph.
+        entries (int, optional): How many features are not zero, if they would be multiplied as a sparse matrix; once
+            filtered they are dense.
+    """
+    rows, d = x.shape
+    blocks, feature_side, node_side = _sides(graph, filter, rows, edges)
+    product = rows * d if entries is None else SPARSE_COST * entries
+    return bool(rows * d < feature_side + node_side + product * blocks)
+
+
+def _sides(graph: FeatureGraph, filter: TwoWayFilter, rows: int, edges: int) -> tuple[int, float, float]:
+    """Returns the number of blocks and, per column of what is filtered, the cost of products with the feature graph,
+    and of hops on the node graph and their mixing.
+    """
+    blocks = graph.num_blocks(filter.iterations)
+    feature_side = graph.product_cost() * (1 if blocks <= 2 else filter.num_feature_hops)
+    return blocks, feature_side, SPARSE_COST * filter.num_hops * (edges + blocks * rows)
 
 
 def sparse_or_none(x: Tensor) -> SparseMatrix | None:

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from bigcn.nn.bigcn_conv import BiGCNConv
 from bigcn.nn.cache import caches_of
 from bigcn.nn.product_layers import AttentionGraph, fill_up
 from bigcn.sparse import SparseMatrix
@@ -144,8 +145,12 @@ def stack_kept(
 def _kept_by(model: torch.nn.Module, graph: tuple[Tensor, Tensor, Tensor | None]) -> dict[str, tuple[Any, Any]]:
     """Returns what each cache of a model was asked, and what it answered."""
     training = model.training
+    model.eval()
+    for part in model.modules():
+        if isinstance(part, BiGCNConv):
+            part.train()  # it keeps more then
     with torch.no_grad():
-        model.eval()(*graph)
+        model(*graph)
     model.train(training)
     # What depends on the graph alone, directly or through what else is kept; not what was made of a hidden layer.
     given = {id(tensor) for tensor in graph}
