@@ -71,16 +71,33 @@ def test_sensitivity():
 
 
 def test_validation_chooses_in_the_middle_of_the_grid():
-    assert Series("node", "cora").choice_value is None
-    assert {s.choice_value for s in EXPERIMENTS["noise-level"].series} == {0.5}
-    assert {s.choice_value for s in EXPERIMENTS["noise-rate"].series} == {0.6}
+    clean = Series("node", "cora")
+    assert clean.decided_at == (clean, None)
+    assert {s.decided_at for s in EXPERIMENTS["noise-level"].series} == {
+        (s, 0.5) for s in EXPERIMENTS["noise-level"].series
+    }
+    assert {s.decided_at[1] for s in EXPERIMENTS["structure-mistakes"].series} == {0.009, 1e-4}
 
 
-def test_everyone_tuned_has_as_many_candidates():
-    assert len({len(contender.candidates) for contender in TUNED}) == 1
+def test_validation_chooses_once_for_noise_on_features_and_on_all_features_where_some_are_left_out():
+    for task in ("", "-link"):
+        level = {s.graph: s.decided_at for s in EXPERIMENTS[f"noise-level{task}"].series}
+        for name in (f"noise-rate{task}", *(["column-noise"] if not task else [])):
+            assert {s.graph: s.decided_at for s in EXPERIMENTS[name].series} == level
+        for series in EXPERIMENTS[f"feature-rate{task}"].series:
+            assert series.decided_at == (Series(series.task, series.graph), None)
+    other = Series("node", "cora", "noise-rate", (0.2,), "random")
+    assert other.decided_at[0].protocol == "random", "the nodes that validate one split may test another"
+
+
+@pytest.mark.parametrize("task", ["node", "link"])
+def test_everyone_tuned_has_as_many_candidates(task):
+    assert {len(contender.among(task)) for contender in TUNED} == {12}
     for contender in TUNED:
-        assert {c.training["weight_decay"] for c in contender.candidates} == set(WEIGHT_DECAYS) == {5e-4, 7e-3}
-        assert len({c.describe() for c in contender.candidates}) == len(contender.candidates)
+        decays = {c.training["weight_decay"] for c in contender.among(task)}
+        assert decays <= set(WEIGHT_DECAYS)
+        assert decays == set(WEIGHT_DECAYS) or contender.name == "bigcn"
+        assert len({c.describe() for c in contender.among(task)}) == 12
     assert {c.name for c in TUNED} == {"bigcn", *PAPER_BASELINES, "appnp", "sgc", "mlp"}
     assert {c.name for c in IN_FIGURES} == {"bigcn:published", *(c.name for c in TUNED)}
 
@@ -99,7 +116,7 @@ def test_names_lead_somewhere(experiment):
     assert len(set(experiment.series)) == len(experiment.series)
     for contender in experiment.contenders:
         assert contender.title
-        assert all(get_model(candidate.model) for candidate in contender.candidates)
+        assert all(get_model(candidate.model) for task in ("node", "link") for candidate in contender.among(task))
     for series in experiment.series:
         assert get_spec(series.graph).features > 0
 

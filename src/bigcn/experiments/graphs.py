@@ -14,8 +14,8 @@ from bigcn.nn.registry import get_model
 from bigcn.noise import make_noise
 from bigcn.tasks import LinkPrediction, NodeClassification, Task
 
-#: How much of the noisy features is kept for the next unit, in bytes, on a GPU and in main memory.
-KEPT_BYTES = {"cuda": 24 * 2**30, "cpu": 2**30}
+#: How much of the noisy features is kept in main memory for the next unit, in bytes, when a GPU trains and when not.
+KEPT_BYTES = {"cuda": 12 * 2**30, "cpu": 2**30}
 #: How many noisy graphs are made at the same time; the generators of NumPy let other threads work meanwhile.
 THREADS = 8
 
@@ -43,7 +43,8 @@ class GraphSource:
     def tasks(self, specs: Sequence[RunSpec]) -> list[Task]:
         """Returns the task of each run, on its device."""
         self._begin(specs)
-        out = [self._task(spec) for spec in specs]
+        moved: dict[tuple[Any, ...], Tensor] = {}
+        out = [self._task(spec, moved) for spec in specs]
         for spec in specs:
             self._coming.pop(_noise_key(spec), None)
         return out
@@ -60,17 +61,19 @@ class GraphSource:
             return _task_key(spec) not in self._tasks
         return spec.case != "clean" and _noise_key(spec) not in self._features
 
-    def _task(self, spec: RunSpec) -> Task:
+    def _task(self, spec: RunSpec, moved: dict[tuple[Any, ...], Tensor]) -> Task:
         if spec.case in ("clean", "structure-mistakes"):
             return self._base(spec)
         key = _noise_key(spec)
-        if key not in self._features:
-            self._features[key] = self._coming[key].result().x.to(spec.device)
-        self._features.move_to_end(key)
-        x = self._features[key]
-        while _bytes(self._features) > KEPT_BYTES[spec.device] and len(self._features) > 1:
-            self._features.popitem(last=False)
-        return self._base(spec).with_features(x)
+        if key not in moved:
+            if key not in self._features:
+                self._begin([spec])  # it was there when the unit began, and others have taken its place since
+                self._features[key] = self._coming[key].result().x
+            self._features.move_to_end(key)
+            moved[key] = self._features[key].to(spec.device)
+            while _bytes(self._features) > KEPT_BYTES[spec.device] and len(self._features) > 1:
+                self._features.popitem(last=False)
+        return self._base(spec).with_features(moved[key])
 
     def _base(self, spec: RunSpec) -> Task:
         """Returns the task on the graph with its clean features, or on a graph of its own."""

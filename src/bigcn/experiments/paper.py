@@ -50,9 +50,15 @@ class Series:
     protocol: str = ""
 
     @property
-    def choice_value(self) -> float | None:
-        """The amount of noise at which validation chooses among candidates, for all amounts alike."""
-        return self.values[len(self.values) // 2] if self.values else None
+    def decided_at(self) -> "tuple[Series, float | None]":
+        """Where validation chooses among candidates, for all amounts of noise alike: at one amount in the middle of the
+        grid; once for all kinds of noise on features; and on all features where some are left out.
+        """
+        if self.case == "clean" or self.case == "feature-rate":
+            return Series(self.task, self.graph, protocol=self.protocol), None
+        if self.case in ("noise-rate", "column-noise"):
+            return Series(self.task, self.graph, "noise-level", LEVELS, self.protocol).decided_at
+        return self, self.values[len(self.values) // 2]
 
 
 @dataclass(frozen=True)
@@ -211,8 +217,9 @@ _ALL = (
     Experiment(
         "protocols",
         "The standard splits beside the authors'",
+        # On CiteSeer and PubMed the authors' split is the public one.
         (
-            *(Series("node", graph, protocol="public") for graph in ("cora", "citeseer", "pubmed")),
+            Series("node", "cora", protocol="public"),
             *(Series("node", graph, protocol="random") for graph in NODE_GRAPHS),
         ),
         IN_FIGURES,

@@ -93,11 +93,11 @@ class Reproduction:
 
     def _choosing(self) -> dict[str, RunSpec]:
         return _by_key(
-            self._spec(series, series.choice_value, candidate, seed)
+            self._spec(*series.decided_at, candidate, seed)
             for _, series, contender in self._contests()
-            for candidate in contender.candidates
+            if len(candidates := contender.among(series.task)) > 1
+            for candidate in candidates
             for seed in self.setting.choice_seeds
-            if len(contender.candidates) > 1
         )
 
     def _reporting(self) -> dict[str, RunSpec]:
@@ -114,11 +114,12 @@ class Reproduction:
 
         The test score is not looked at. Of equals, the first is taken.
         """
-        if len(contender.candidates) == 1:
-            return contender.candidates[0]
+        candidates = contender.among(series.task)
+        if len(candidates) == 1:
+            return candidates[0]
         best: tuple[float, Candidate] | None = None
-        for candidate in contender.candidates:
-            results = self._results(series, series.choice_value, candidate, self.setting.choice_seeds)
+        for candidate in candidates:
+            results = self._results(*series.decided_at, candidate, self.setting.choice_seeds)
             if results is None:
                 return None
             scores = [_validation(result, series.task) for result in results]

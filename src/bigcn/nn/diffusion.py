@@ -23,9 +23,9 @@ def diffuse(data: Data, alpha: float = 0.15, k: int = 64, tolerance: float = 1e-
     r"""Replaces the edges of a graph by those of its personalised PageRank, as GDC does.
 
     With :math:`\mathbf{T}` the symmetrically normalised adjacency with self-loops, the diffused graph is
-    :math:`lpha (\mathbf{I} - (1 - lpha) \mathbf{T})^{-1}`, of which each node keeps the :obj:`k` largest entries,
+    :math:`\alpha (\mathbf{I} - (1 - \alpha) \mathbf{T})^{-1}`, of which each node keeps the :obj:`k` largest entries,
     scaled to add up to one. It is solved for a few columns at a time by Chebyshev polynomials, without ever holding
-    an :math:`n 	imes n` matrix. The paper uses the largest connected component alone; here every node stays, so that
+    an :math:`n \times n` matrix. The paper uses the largest connected component alone; here every node stays, so that
     all models are judged on the same nodes, and each component diffuses within itself.
 
     The last graphs are remembered, so that further runs on the same one need not wait.

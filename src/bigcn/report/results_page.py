@@ -62,7 +62,7 @@ one, it is the 95 % confidence interval over paired seeds. What has not run is n
 
 
 def _candidates() -> str:
-    counts = sorted({len(contender.candidates) for contender in TUNED})
+    counts = sorted({len(contender.among(task)) for contender in TUNED for task in ("node", "link")})
     number = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     return f"{number} candidates for each of {len(TUNED)} models"
 
