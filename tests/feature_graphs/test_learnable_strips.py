@@ -34,8 +34,12 @@ def test_product(size, members, self_loops, passes):
     block = torch.randn(*members, 3, size, dtype=torch.float64)
     matrix = unpack(upper, size)
     matrix = matrix + matrix.mT + (torch.eye(size) if self_loops else 0)
+    normalized = scale.mT * matrix * scale
     found = getattr(learnable_strips, passes)(upper, scale, block, self_loops)
-    torch.testing.assert_close(found, block @ (scale.mT * matrix * scale), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(found, block @ normalized, rtol=1e-12, atol=1e-12)
+    found = getattr(learnable_strips, passes)(upper, scale, block, self_loops, row_sums=True)
+    expected = torch.cat([block @ normalized, normalized.sum(dim=-2, keepdim=True)], dim=-2)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -64,11 +68,13 @@ def test_operators_keep_their_promises(members):
     tests = ("test_schema", "test_faketensor")
     torch.library.opcheck(learnable_ops._triangle_op, (packed, size), test_utils=tests)
     torch.library.opcheck(learnable_ops._product_op, (upper, scale, block, True), test_utils=tests)
+    torch.library.opcheck(learnable_ops._product_op, (upper, scale, block, True, True), test_utils=tests)
     torch.library.opcheck(learnable_ops._gradient_op, (block, block, upper), test_utils=tests)
 
 
 @pytest.mark.parametrize("dims", [(0, 0, 0), (0, None, None), (None, 0, None), (None, None, 2), (1, 2, 1)])
-def test_mapped_products(dims):
+@pytest.mark.parametrize("row_sums", [False, True])
+def test_mapped_products(dims, row_sums):
     size, members = 20, 3
     arguments = [
         learnable_strips.triangle(graph(members, size, size), size)[0],
@@ -76,7 +82,8 @@ def test_mapped_products(dims):
         torch.randn(members, 4, size, dtype=torch.float64),
     ]
     arguments = [a[0] if dim is None else a.movedim(0, dim) for a, dim in zip(arguments, dims, strict=True)]
-    found = torch.func.vmap(lambda *args: learnable_ops._product(*args, True), in_dims=dims)(*arguments)
+    found = torch.func.vmap(lambda *args: learnable_ops._product(*args, True, row_sums), in_dims=dims)(*arguments)
     for member in range(members):
         own = [a if dim is None else a.select(dim, member) for a, dim in zip(arguments, dims, strict=True)]
-        torch.testing.assert_close(found[member], learnable_strips.product(*(a.contiguous() for a in own), True))
+        expected = learnable_strips.product(*(a.contiguous() for a in own), True, row_sums)
+        torch.testing.assert_close(found[member], expected)

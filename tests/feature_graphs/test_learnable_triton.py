@@ -80,9 +80,30 @@ def test_product(monkeypatch, size, members, height, self_loops, tiles):
 
 
 @pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("members", [(), (1,), (3,)])
+@pytest.mark.parametrize("height", [1, 16, 140])
+@pytest.mark.parametrize("self_loops", [True, False])
+@pytest.mark.parametrize("tiles", ["PRODUCT", "PRODUCT_OF_FEW"])
+def test_product_with_row_sums(monkeypatch, size, members, height, self_loops, tiles):
+    monkeypatch.setattr(learnable_triton, "FEW_TILES", 0 if tiles == "PRODUCT" else 10**9)
+    upper, _ = learnable_strips.triangle(packed_logits(*members, size, size), size)
+    scale = torch.rand(*members, 1, size, device=DEVICE, dtype=torch.float64)
+    block = torch.randn(*members, height, size, device=DEVICE, dtype=torch.float64)
+    matrix = unpack(upper, size)
+    matrix = scale.mT * (matrix + matrix.mT + (torch.eye(size, device=DEVICE) if self_loops else 0)) * scale
+    arguments = upper.float(), scale.float(), block.float(), self_loops
+    found = learnable_triton.product(*arguments, row_sums=True)
+    close(found[..., -1, :], matrix.sum(-1))
+    assert torch.equal(found, learnable_triton.product(*arguments, row_sums=True))
+    close(found[..., :-1, :], block @ matrix)
+
+
+@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("members", [(), (3,)])
 @pytest.mark.parametrize("rank", [1, 16, 67])
-def test_gradient(size, members, rank):
+@pytest.mark.parametrize("at_once", [16, 32])
+def test_gradient(monkeypatch, size, members, rank, at_once):
+    monkeypatch.setattr(learnable_triton, "GRADIENT_RANK", at_once)
     upper, _ = learnable_strips.triangle(packed_logits(*members, size, size), size)
     first, second = torch.randn(2, *members, rank, size, device=DEVICE, dtype=torch.float64)
     found = learnable_triton.gradient(first.float(), second.float(), upper.float())
@@ -93,7 +114,7 @@ def test_gradient(size, members, rank):
 
 
 def loss_of(graph, block, rounds, operator="laplacian"):
-    strength = torch.tensor(0.6, dtype=block.dtype, device=block.device)
+    strength = torch.full((), 0.6, dtype=block.dtype, device=block.device)  # made on the GPU, where it is captured
     blocks, _ = graph.powers(graph.operand(), block, FeatureFilter(rounds, "taylor", operator, strength))
     return sum((b + 1) * part.square().sum() for b, part in enumerate(blocks)) + 0.3 * graph.l1_norm(operator)
 

@@ -51,8 +51,8 @@ def _triangle_op(packed: Tensor, size: int) -> tuple[Tensor, Tensor]:
 
 
 @torch.library.custom_op("bigcn::learnable_product", mutates_args=())
-def _product_op(upper: Tensor, scale: Tensor, block: Tensor, self_loops: bool) -> Tensor:
-    out: Tensor = _passes(upper).product(upper.contiguous(), scale, block, self_loops)
+def _product_op(upper: Tensor, scale: Tensor, block: Tensor, self_loops: bool, row_sums: bool = False) -> Tensor:
+    out: Tensor = _passes(upper).product(upper.contiguous(), scale, block, self_loops, row_sums)
     return out.contiguous()
 
 
@@ -68,8 +68,8 @@ def _(packed: Tensor, size: int) -> tuple[Tensor, Tensor]:
 
 
 @_product_op.register_fake
-def _(upper: Tensor, scale: Tensor, block: Tensor, self_loops: bool) -> Tensor:
-    return block.new_empty(block.shape)
+def _(upper: Tensor, scale: Tensor, block: Tensor, self_loops: bool, row_sums: bool = False) -> Tensor:
+    return block.new_empty(*block.shape[:-2], block.size(-2) + int(row_sums), block.size(-1))
 
 
 @_gradient_op.register_fake
@@ -107,9 +107,9 @@ def _triangle(packed: Tensor, size: int) -> tuple[Tensor, Tensor]:
     return upper, degree
 
 
-def _product(upper: Tensor, scale: Tensor, block: Tensor, self_loops: bool) -> Tensor:
+def _product(upper: Tensor, scale: Tensor, block: Tensor, self_loops: bool, row_sums: bool = False) -> Tensor:
     call = _product_op if _must_be_seen(upper, scale, block) else _passes(upper).product
-    out: Tensor = call(upper, scale, block, self_loops)
+    out: Tensor = call(upper, scale, block, self_loops, row_sums)
     return out
 
 
@@ -141,9 +141,7 @@ class TaylorPowers(torch.autograd.Function):
         scale = inverse_root(degree, self_loops).unsqueeze(0)
         powers, hops = [block], []
         for step in range(iterations):
-            # The row sums of N ride along with the first product.
-            operand = torch.cat([block, torch.ones_like(scale)]) if step == 0 else powers[-1]
-            hop = _product(upper, scale, operand, self_loops)
+            hop = _product(upper, scale, powers[-1], self_loops, row_sums=step == 0)
             if step == 0:
                 hop, row_sums = hop[:-1], hop[-1:]
             hops.append(hop)

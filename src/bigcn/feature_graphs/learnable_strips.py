@@ -25,7 +25,7 @@ def triangle(packed: Tensor, size: int) -> tuple[Tensor, Tensor]:
     return upper, degree[..., :size].contiguous()
 
 
-def product(upper: Tensor, scale: Tensor, block: Tensor, self_loops: bool) -> Tensor:
+def product(upper: Tensor, scale: Tensor, block: Tensor, self_loops: bool, row_sums: bool = False) -> Tensor:
     r"""Returns :math:`\mathbf{W}^{\top} \mathbf{N}`, where :math:`\mathbf{N} = \mathrm{diag}(r) (\mathbf{S} +
     \mathbf{S}^{\top} + \mathbf{I}) \mathrm{diag}(r)`.
 
@@ -34,15 +34,20 @@ def product(upper: Tensor, scale: Tensor, block: Tensor, self_loops: bool) -> Te
         scale (torch.Tensor): :math:`r`, shape :obj:`[1, d]`.
         block (torch.Tensor): :math:`\mathbf{W}^{\top}`, shape :obj:`[h, d]`.
         self_loops (bool): If false, leaves the identity out.
+        row_sums (bool, optional): If true, one more row, the last, has the row sums of :math:`\mathbf{N}`. (default:
+            :obj:`False`)
     """
     if upper.dim() > 1 and upper.is_cpu:  # one after the other stays in the cache
-        return torch.stack([product(*member, self_loops) for member in zip(upper, scale, block, strict=True)])
-    return _product(upper, scale, block, self_loops)
+        members = zip(upper, scale, block, strict=True)
+        return torch.stack([_product(*member, self_loops, row_sums) for member in members])
+    return _product(upper, scale, block, self_loops, row_sums)
 
 
-def _product(upper: Tensor, scale: Tensor, block: Tensor, self_loops: bool) -> Tensor:
+def _product(upper: Tensor, scale: Tensor, block: Tensor, self_loops: bool, row_sums: bool = False) -> Tensor:
     size = block.size(-1)
     scaled = (block * scale).contiguous()
+    if row_sums:  # those of N are its product with ones
+        scaled = torch.cat([scaled, scale], dim=-2)
     out = scaled.clone() if self_loops else torch.zeros_like(scaled)
     add = torch.Tensor.addmm_ if upper.dim() == 1 else torch.Tensor.baddbmm_
     # Calls take their time where strips are many: one makes all of the cuts.

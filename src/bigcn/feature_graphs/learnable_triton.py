@@ -39,6 +39,8 @@ class Tiles(NamedTuple):
 TRIANGLE = Tiles(64, 64, 4, 1)
 PRODUCT = Tiles(64, 32, 4, 4)
 GRADIENT = Tiles(128, 64, 8, 2)
+#: How many rows of the two narrow matrices are multiplied at once.
+GRADIENT_RANK = 16
 #: A product of few members takes smaller tiles, lest most of the GPU idle.
 PRODUCT_OF_FEW = Tiles(16, 64, 4, 3)
 FEW_TILES = 256
@@ -78,8 +80,8 @@ def _triangle_kernel(
 
 @triton.jit
 def _product_kernel(
-    upper, scale, block, out, size, aligned, height, upper_stride, scale_stride, block_stride, block_row,
-    SELF_LOOPS: tl.constexpr, PRECISION: tl.constexpr, STRIP: tl.constexpr,
+    upper, scale, block, out, size, aligned, height, upper_stride, scale_stride, block_stride, block_row, out_stride,
+    SELF_LOOPS: tl.constexpr, ROW_SUMS: tl.constexpr, PRECISION: tl.constexpr, STRIP: tl.constexpr,
     ROWS: tl.constexpr, COLS: tl.constexpr, HEIGHT: tl.constexpr,
 ):  # fmt: skip
     first_row, member = tl.program_id(0) * ROWS, tl.program_id(1).to(tl.int64)
@@ -87,33 +89,49 @@ def _product_kernel(
     upper += member * upper_stride
     scale += member * scale_stride
     block += member * block_stride + heights[None, :] * block_row
+    out += member * out_stride
     total = tl.zeros((ROWS, HEIGHT), dtype=tl.float32)
 
     # To the right of the diagonal, rows of the triangle.
     start, offset, width = _strip_of(first_row, aligned, STRIP)
     lines = upper + offset + (rows - start)[:, None] * width - start
+    if ROW_SUMS:  # place by place, so that threads need not exchange anything before the end
+        on_right = tl.zeros((ROWS, COLS), dtype=tl.float32)
     for first in range(first_row // COLS * COLS, size, COLS):
         inner = first + tl.arange(0, COLS)
         tile = tl.load(lines + inner[None, :], mask=(rows < size)[:, None] & (inner < aligned)[None, :], other=0.0)
         values = tl.load(block + inner[:, None], mask=(inner < size)[:, None] & (heights < height)[None, :], other=0.0)
-        values *= tl.load(scale + inner, mask=inner < size, other=0.0)[:, None]
-        total = tl.dot(tile, values, total, input_precision=PRECISION)
+        scales = tl.load(scale + inner, mask=inner < size, other=0.0)
+        total = tl.dot(tile, values * scales[:, None], total, input_precision=PRECISION)
+        if ROW_SUMS:
+            on_right += tile * scales[None, :]
 
     # Below the diagonal, columns of the triangle.
+    if ROW_SUMS:
+        sums = tl.sum(on_right, axis=1)
+        below = tl.zeros((COLS, ROWS), dtype=tl.float32)
     for first in range(0, tl.minimum(first_row + ROWS, size), COLS):
         inner = first + tl.arange(0, COLS)
         top, offset_of_top, width_of_top = _strip_of(first, aligned, STRIP)
         place = offset_of_top + (inner - top)[:, None] * width_of_top + (rows - top)[None, :]
         tile = tl.load(upper + place, mask=(inner < size)[:, None] & (rows < aligned)[None, :], other=0.0)
         values = tl.load(block + inner[:, None], mask=(inner < size)[:, None] & (heights < height)[None, :], other=0.0)
-        values *= tl.load(scale + inner, mask=inner < size, other=0.0)[:, None]
-        total = tl.dot(tl.trans(tile), values, total, input_precision=PRECISION)
+        scales = tl.load(scale + inner, mask=inner < size, other=0.0)
+        total = tl.dot(tl.trans(tile), values * scales[:, None], total, input_precision=PRECISION)
+        if ROW_SUMS:
+            below += tile * scales[:, None]
 
     mine = (rows < size)[:, None] & (heights < height)[None, :]
-    scales = tl.load(scale + rows, mask=rows < size, other=0.0)[:, None]
+    own = tl.load(scale + rows, mask=rows < size, other=0.0)
     if SELF_LOOPS:
-        total += scales * tl.load(block + rows[:, None], mask=mine, other=0.0)
-    tl.store(out + (member * height + heights[None, :]) * size + rows[:, None], total * scales, mask=mine)
+        total += own[:, None] * tl.load(block + rows[:, None], mask=mine, other=0.0)
+    tl.store(out + heights[None, :] * size + rows[:, None], total * own[:, None], mask=mine)
+    if ROW_SUMS:
+        sums += tl.sum(below, axis=0)
+        if SELF_LOOPS:
+            sums += own
+        # Wide blocks are cut, and each cut finds the same sums.
+        tl.store(out + height * size + rows, sums * own, mask=(rows < size) & (tl.program_id(2) == 0))
 
 
 @triton.jit
@@ -156,21 +174,21 @@ def triangle(packed: Tensor, size: int) -> tuple[Tensor, Tensor]:
     return upper.view(packed.shape), degree.view(*packed.shape[:-1], size)
 
 
-def product(upper: Tensor, scale: Tensor, block: Tensor, self_loops: bool) -> Tensor:
+def product(upper: Tensor, scale: Tensor, block: Tensor, self_loops: bool, row_sums: bool = False) -> Tensor:
     """See :func:`bigcn.feature_graphs.learnable_strips.product`."""
     members, scales, blocks = _members(upper, 1), _members(scale, 2), _members(block, 2)
     count, height, size = blocks.shape
     tiles = PRODUCT if count * triton.cdiv(size, PRODUCT.rows) >= FEW_TILES else PRODUCT_OF_FEW
     wide = min(max(triton.next_power_of_2(height), 16), MAX_WIDTH)
-    out = torch.empty(blocks.shape, dtype=block.dtype, device=block.device)
+    out = torch.empty(count, height + row_sums, size, dtype=block.dtype, device=block.device)
     with torch.cuda.device_of(upper):
         _product_kernel[(triton.cdiv(size, tiles.rows), count, triton.cdiv(height, wide))](
             members, scales, blocks, out, size, _aligned(size), height,
-            members.stride(0), scales.stride(0), blocks.stride(0), blocks.stride(1),
-            SELF_LOOPS=self_loops, PRECISION=_precision(upper.device), STRIP=STRIP,
+            members.stride(0), scales.stride(0), blocks.stride(0), blocks.stride(1), out.stride(0),
+            SELF_LOOPS=self_loops, ROW_SUMS=row_sums, PRECISION=_precision(upper.device), STRIP=STRIP,
             ROWS=tiles.rows, COLS=tiles.cols, HEIGHT=wide, num_warps=tiles.warps, num_stages=tiles.stages,
         )  # fmt: skip
-    return out.view(block.shape)
+    return out.view(*block.shape[:-2], *out.shape[1:])
 
 
 def gradient(first: Tensor, second: Tensor, upper: Tensor) -> Tensor:
@@ -184,7 +202,7 @@ def gradient(first: Tensor, second: Tensor, upper: Tensor) -> Tensor:
             firsts, seconds, members, grad, size, aligned, rank,
             firsts.stride(0), seconds.stride(0), members.stride(0), grad.stride(0),
             PRECISION=_precision(upper.device), STRIP=STRIP,
-            ROWS=tiles.rows, COLS=tiles.cols, RANK=16, num_warps=tiles.warps, num_stages=tiles.stages,
+            ROWS=tiles.rows, COLS=tiles.cols, RANK=GRADIENT_RANK, num_warps=tiles.warps, num_stages=tiles.stages,
         )  # fmt: skip
     return grad.view(upper.shape)
 
@@ -196,7 +214,7 @@ def works() -> bool:
         packed = torch.zeros(size * _aligned(size), device="cuda")
         upper, degree = triangle(packed, size)
         scale = degree.rsqrt().unsqueeze(0)
-        gradient(scale, product(upper, scale, scale, False), upper)
+        gradient(scale, product(upper, scale, scale, False, row_sums=True)[-1:], upper)
     except Exception as error:  # whatever it is, there is another way
         warnings.warn(f"learnable graphs do without Triton on this machine: {error}", stacklevel=2)
         return False
