@@ -209,9 +209,20 @@ def test_missing_counts_what_is_to_come():
     assert reproduction(memory).missing() == (total - 18, total)
     assert reproduction(carried_out([SMALL])).missing() == (0, total)
     other = Reproduction([SMALL], carried_out([SMALL]), replace(CPU, device="cuda"))  # type: ignore[arg-type]
-    assert other.missing() == (total, total)
+    assert other.missing() == (0, total), "what has run elsewhere counts"
     assert reproduction(Memory()).estimate() is None
     assert reproduction(memory).estimate() == pytest.approx((total - 18) * 0.5)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_run_of_this_device_goes_before_one_of_another(order):
+    spec = reproduction(Memory()).choosing()[0]
+    here, there = (spec, result({"accuracy": 0.3})), (replace(spec, device="cuda"), result({"accuracy": 0.9}))
+    memory = Memory()
+    memory.pairs = [here, there][::order]
+    assert [r.metrics["accuracy"] for r in reproduction(memory).used().values()] == [0.3]
+    memory.pairs = [there]
+    assert [r.metrics["accuracy"] for r in reproduction(memory).used().values()] == [0.9]
 
 
 def test_used_holds_every_run_once():

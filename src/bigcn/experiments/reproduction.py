@@ -1,7 +1,7 @@
 """Carrying out the experiments of :mod:`bigcn.experiments.paper`: the plan, the choice on validation data, the rows."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ class Setting:
     """How the experiments are run.
 
     Args:
-        device (str): :obj:`"cpu"` or :obj:`"cuda"`.
+        device (str): Where missing runs are carried out, :obj:`"cpu"` or :obj:`"cuda"`; what has run elsewhere counts.
         seeds (tuple[int, ...], optional): The seeds. (default: the ten of the released code)
         max_epochs (int, optional): A cap on the epochs of every run. (default: the paper's)
     """
@@ -71,10 +71,15 @@ class Reproduction:
         self.experiments, self.store, self.setting = list(experiments), store, setting
         self._known: dict[str, RunResult] = {}
         self._specs: dict[tuple[Series, float | None, int, int], tuple[RunSpec, str, Candidate]] = {}
-        for spec, result in store.rows(history=True, device=setting.device):
+        here: set[str] = set()
+        for spec, result in store.rows(history=True):
+            key = replace(spec, device=setting.device).key
             # A run that diverged is known as well, and is not tried again at every turn.
-            if result.status == "ok" or spec.key not in self._known:
-                self._known[spec.key] = result
+            if key in self._known and (result.status != "ok" or (key in here and spec.device != setting.device)):
+                continue
+            self._known[key] = result
+            if spec.device == setting.device and result.status == "ok":
+                here.add(key)
 
     def about(self, experiments: Sequence[Experiment]) -> "Reproduction":
         """Returns what is known about other experiments; both share it."""

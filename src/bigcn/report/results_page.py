@@ -248,18 +248,24 @@ def _cost(findings: Findings) -> str:
         used = work.about([experiment]).used()
         everything |= used
         if used:
-            seconds = sum(result.seconds for result in used.values())
             command = f"`bigcn reproduce {experiment.name} --device {work.setting.device}`"
-            rows.append([f"`{experiment.name}`", f"{len(used):,}", duration(seconds), command])
-    total = duration(sum(result.seconds for result in everything.values()))
-    rows.append(["all, each run once", f"{len(everything):,}", total, "`bigcn reproduce all`"])
+            rows.append([f"`{experiment.name}`", f"{len(used):,}", *_times(used), command])
+    rows.append(["all, each run once", f"{len(everything):,}", *_times(everything), "`bigcn reproduce all`"])
     return _joined(
         "## What it took\n",
         "Time of training and evaluation, without reading graphs; the time of models that train together is divided\n"
         "among them. A run that several experiments share counts for each.\n",
-        tables.table(["experiment", "runs", "time", "command"], rows),
+        tables.table(["experiment", "runs", "on a GPU", "on a CPU", "command"], rows),
         _hardware(everything),
     )
+
+
+def _times(used: Mapping[str, RunResult]) -> list[str]:
+    """Returns how long runs took on GPUs and on CPUs."""
+    seconds = {True: 0.0, False: 0.0}
+    for result in used.values():
+        seconds["gpu" in result.host] += result.seconds
+    return [duration(seconds[place]) if seconds[place] else "–" for place in (True, False)]
 
 
 def _hardware(used: Mapping[str, RunResult]) -> str:
