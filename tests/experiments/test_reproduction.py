@@ -29,8 +29,8 @@ class Memory:
     def __init__(self, pairs: Iterable[tuple[RunSpec, RunResult]] = ()) -> None:
         self.pairs = list(pairs)
 
-    def rows(self, *, history: bool = False, device: str = "cpu") -> list[tuple[RunSpec, RunResult]]:
-        return [(s, r) for s, r in self.pairs if s.device == device and (history or r.status == "ok")]
+    def rows(self, *, history: bool = False) -> list[tuple[RunSpec, RunResult]]:
+        return [(s, r) for s, r in self.pairs if history or r.status == "ok"]
 
 
 def result(metrics: dict[str, float], **options: object) -> RunResult:
