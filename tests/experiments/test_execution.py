@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from bigcn.experiments import execution
 from bigcn.experiments.comparison import Comparison
 from bigcn.experiments.execution import LocalExecutor, Unit, execute, make_units, run, run_unit
 from bigcn.experiments.graphs import GraphSource
@@ -43,6 +44,16 @@ def test_same_sizes_train_together():
     assert [len(unit.specs) for unit in units] == [8, 4, 2, 2, 4, 2]
     assert sorted(spec.key for unit in units for spec in unit.specs) == sorted(spec.key for spec in listed)
     assert [unit.specs for unit in make_units(listed, together=False)] == [(spec,) for spec in listed]
+
+
+def test_large_populations_are_units_of_equal_size(monkeypatch):
+    listed = specs(("sgc",), case="noise-level", values=tuple(0.1 * i for i in range(1, 8)))
+    monkeypatch.setattr(execution, "MAX_MEMBERS", 4)
+    units = make_units(listed, together=True)
+    sizes = [len(unit.specs) for unit in units]
+    assert max(sizes) <= 4
+    assert max(sizes) - min(sizes) <= len(sizes)
+    assert [spec for unit in units for spec in unit.specs] == listed
 
 
 @pytest.mark.parametrize("together", [False, True])

@@ -19,6 +19,8 @@ from bigcn.training.population import Member, train_population
 
 #: What may differ between the members of a population.
 OWN_MODEL, OWN_TRAINING = ("p", "node_strength", "feature_strength"), ("weight_decay", "penalty")
+#: More members than this are another unit, so that little is lost with a process that is killed.
+MAX_MEMBERS = 200
 #: Cases that leave the size of graph and features alone train together, whatever the case and its amount.
 SAME_SIZE = ("clean", "noise-level", "noise-rate", "column-noise")
 
@@ -66,7 +68,7 @@ class LocalExecutor:
 
 
 def make_units(specs: Iterable[RunSpec], together: bool, max_memory: int | None = None) -> list[Unit]:
-    """Divides runs into units: one for each, or one for all that can be trained together.
+    """Divides runs into units: one for each, or one for all that can be trained together, up to 200.
 
     Args:
         specs (Iterable[RunSpec]): The runs.
@@ -78,7 +80,13 @@ def make_units(specs: Iterable[RunSpec], together: bool, max_memory: int | None 
     groups: dict[str, list[RunSpec]] = {}
     for spec in specs:
         groups.setdefault(_group(spec), []).append(spec)
-    return [Unit(tuple(group), True, max_memory) for group in groups.values()]
+    return [
+        Unit(tuple(group[start : start + size]), True, max_memory)
+        for group in groups.values()
+        # Of equal size, rather than full ones and a small rest.
+        for size in (-(-len(group) // -(-len(group) // MAX_MEMBERS)),)
+        for start in range(0, len(group), size)
+    ]
 
 
 def _group(spec: RunSpec) -> str:

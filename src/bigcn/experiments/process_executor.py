@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
 
 from bigcn.experiments.execution import Unit, run_unit
 from bigcn.experiments.graphs import GraphSource
@@ -20,6 +21,8 @@ _graphs = GraphSource()
 
 class ProcessExecutor:
     """Carries out units in some processes; the caller's alone writes the store.
+
+    A process stays with a graph for as long as there are units on it, since it keeps what it has loaded and corrupted.
 
     Args:
         processes (int): How many.
@@ -40,25 +43,61 @@ class ProcessExecutor:
         context = multiprocessing.get_context("spawn")
         count = min(self.processes, len(units))
         threads = max(1, len(os.sched_getaffinity(0)) // count)
-        waiting = list(units)
-        with ProcessPoolExecutor(count, mp_context=context, initializer=_begin, initargs=(threads,)) as pool:
-            running: dict[Future[list[RunResult]], Unit] = {}
+        waiting = Waiting(units, count)
+        with ExitStack() as exits:
+            pools = [
+                exits.enter_context(ProcessPoolExecutor(1, context, initializer=_begin, initargs=(threads,)))
+                for _ in range(count)
+            ]
+            running: dict[Future[list[RunResult]], tuple[int, Unit]] = {}
             try:
-                while waiting or running:
+                while True:
                     if self.deadline is not None and time.monotonic() > self.deadline:
                         waiting.clear()
                     # One ahead for each, so that none waits for the caller.
-                    while waiting and len(running) < 2 * count:
-                        unit = waiting.pop(0)
-                        running[pool.submit(_run, unit)] = unit
-                    for future in wait(running, return_when=FIRST_COMPLETED).done if running else ():
-                        unit = running.pop(future)
+                    for ahead in range(2):
+                        for place, pool in enumerate(pools):
+                            busy = sum(owner == place for owner, _ in running.values())
+                            if busy <= ahead and (unit := waiting.next(place)) is not None:
+                                running[pool.submit(_run, unit)] = place, unit
+                    if not running:
+                        return
+                    for future in wait(running, return_when=FIRST_COMPLETED).done:
+                        _, unit = running.pop(future)
                         yield unit, future.result()
             except BrokenProcessPool:
                 raise RuntimeError("a process that carried out runs died; finished runs are stored") from None
             finally:
                 for future in running:
                     future.cancel()
+
+
+class Waiting:
+    """Units that nobody has taken yet.
+
+    Args:
+        units (Sequence[Unit]): The units.
+        count (int): How many processes take them.
+    """
+
+    def __init__(self, units: Sequence[Unit], count: int) -> None:
+        self.units = list(units)
+        self.graphs: list[tuple[str, str] | None] = [None] * count
+
+    def next(self, place: int) -> Unit | None:
+        """Takes a unit for a process: on the graph that it has, else on one that no other has, else any."""
+        others = {graph for number, graph in enumerate(self.graphs) if number != place}
+        wishes = (lambda graph: graph == self.graphs[place], lambda graph: graph not in others, lambda graph: True)
+        for wish in wishes:
+            for number, unit in enumerate(self.units):
+                if wish(graph := (unit.specs[0].dataset, unit.specs[0].task)):
+                    self.graphs[place] = graph
+                    return self.units.pop(number)
+        return None
+
+    def clear(self) -> None:
+        """Leaves all of them."""
+        self.units.clear()
 
 
 def _begin(threads: int) -> None:
