@@ -8,13 +8,15 @@ tensors. The operators here work on the plain arrays, keep the transpose, and do
 import importlib
 import importlib.util
 import warnings
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping
 from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
+
+from bigcn.sparse_diagonal import diagonal_blocks, mapped
 
 # PyTorch calls its CSR layout a prototype once per process; users of this library did not choose the layout.
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
@@ -63,7 +65,7 @@ spmm.register_autograd(_backward, setup_context=_setup_context)
 def _(info: Any, in_dims: tuple[int | None, ...], *args: Tensor) -> tuple[Tensor, int]:
     *arrays, block = args
     if any(dim is not None for dim in in_dims[:6]):
-        block = _mapped(block, in_dims[6], info.batch_size, 0)
+        block = mapped(block, in_dims[6], info.batch_size, 0)
         out = spmm(*diagonal_blocks(arrays, in_dims[:6], info.batch_size), block.reshape(-1, block.size(2)))
         return out.view(info.batch_size, -1, block.size(2)), 0
     assert in_dims[6] is not None
@@ -179,16 +181,8 @@ def _members_as_columns(coefficients: Tensor, dim: int | None, members: int, wid
 
 def _members_as_groups(coefficients: Tensor, dim: int | None, members: int) -> Tensor:
     """Lays the coefficients of each member below each other, for members whose rows follow each other."""
-    stacked = _mapped(coefficients, dim, members, 2)
+    stacked = mapped(coefficients, dim, members, 2)
     return stacked.reshape(*stacked.shape[:2], members * stacked.size(3), stacked.size(4))
-
-
-def _mapped(tensor: Tensor, dim: int | None, members: int, to: int) -> Tensor:
-    """Puts the members of a mapped tensor in the given dimension, repeating one that is not mapped."""
-    if dim is not None:
-        return tensor.movedim(dim, to)
-    shape = [*tensor.shape[:to], members, *tensor.shape[to:]]
-    return tensor.unsqueeze(to).expand(shape)
 
 
 @chebyshev.register_vmap
@@ -196,12 +190,12 @@ def _(info: Any, in_dims: tuple[int | None, ...], *args: Tensor) -> tuple[Tensor
     *arrays, coefficients, parts = args
     members = info.batch_size
     if any(dim is not None for dim in in_dims[:6]):
-        parts = _mapped(parts, in_dims[7], members, 1)
+        parts = mapped(parts, in_dims[7], members, 1)
         count, _, rows, width = parts.shape
         groups = _members_as_groups(coefficients, in_dims[6], members)
         blocks = diagonal_blocks(arrays, in_dims[:6], members)
         return chebyshev(*blocks, groups, parts.reshape(count, -1, width)).view(members, rows, width), 0
-    parts = _mapped(parts, in_dims[7], members, 2)
+    parts = mapped(parts, in_dims[7], members, 2)
     count, rows, _, width = parts.shape
     wide = _members_as_columns(coefficients, in_dims[6], members, width)
     return chebyshev(*arrays, wide, parts.reshape(count, rows, -1)).view(rows, members, width), 1
@@ -212,62 +206,17 @@ def _(info: Any, in_dims: tuple[int | None, ...], *args: Tensor) -> tuple[Tensor
     crow, col, value, coefficients, grad = args
     members = info.batch_size
     if any(dim is not None for dim in in_dims[:3]):
-        grad = _mapped(grad, in_dims[4], members, 0)
+        grad = mapped(grad, in_dims[4], members, 0)
         _, rows, width = grad.shape
         groups = _members_as_groups(coefficients, in_dims[3], members)
         blocks = diagonal_blocks((crow, col, value), in_dims[:3], members)
         out = chebyshev_adjoint(*blocks, groups, grad.reshape(-1, width))
         return out.view(-1, members, rows, width), 1
-    grad = _mapped(grad, in_dims[4], members, 1)
+    grad = mapped(grad, in_dims[4], members, 1)
     rows, _, width = grad.shape
     wide = _members_as_columns(coefficients, in_dims[3], members, width)
     out = chebyshev_adjoint(crow, col, value, wide, grad.reshape(rows, -1))
     return out.view(-1, rows, members, width), 2
-
-
-#: Pointers and columns of block-diagonal matrices, by the columns they were made from and for as long as these live.
-_joined: MutableMapping[Tensor, tuple[Tensor, Tensor, tuple[Any, ...]]] = WeakTensorKeyDictionary()
-
-
-def diagonal_blocks(arrays: Sequence[Tensor], in_dims: Sequence[int | None], members: int) -> list[Tensor]:
-    """Joins mapped matrices of equal size and number of entries down the diagonal of one.
-
-    Args:
-        arrays (Sequence[torch.Tensor]): Pointers, columns and values, of one matrix or of one and its transpose.
-        in_dims (Sequence[int, optional]): Where the members of each array are.
-        members (int): How many there are.
-    """
-    out: list[Tensor] = []
-    for first in range(0, len(arrays), 3):
-        crow, col, value = arrays[first : first + 3]
-        num_cols = arrays[(first + 3) % len(arrays)].size(-1) - 1  # the rows of the transpose
-        pointers, columns = joined_pattern(crow, col, in_dims[first], in_dims[first + 1], members, num_cols)
-        out += [pointers, columns, _mapped(value, in_dims[first + 2], members, 0).reshape(-1)]
-    return out
-
-
-def joined_pattern(
-    crow: Tensor, col: Tensor, crow_dim: int | None, col_dim: int | None, members: int, num_cols: int
-) -> tuple[Tensor, Tensor]:
-    """Returns pointers and columns of the matrices of all members down one diagonal; made once, then remembered.
-
-    Args:
-        crow, col (torch.Tensor): Pointers and columns, mapped or the same for all members.
-        crow_dim, col_dim (int, optional): Where their members are.
-        members (int): How many there are.
-        num_cols (int): The columns of one matrix.
-    """
-    stamp = (crow, crow._version, col._version, crow_dim, col_dim, members)
-    known = _joined.get(col)
-    if known is None or known[2][0] is not crow or known[2][1:] != stamp[1:]:
-        pointers, columns = _mapped(crow, crow_dim, members, 0), _mapped(col, col_dim, members, 0)
-        entries = columns.size(1)
-        shift = torch.arange(members, device=col.device, dtype=col.dtype).unsqueeze(1)
-        ends = pointers.new_full((1,), members * entries)
-        pointers = torch.cat([(pointers[:, :-1] + entries * shift).reshape(-1), ends])
-        known = pointers, (columns + num_cols * shift).reshape(-1), stamp
-        _joined[col] = known
-    return known[0], known[1]
 
 
 #: A fused hop walks along each row by itself, so that a very long one would keep all others waiting.

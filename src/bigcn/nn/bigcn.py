@@ -11,7 +11,7 @@ from torch_geometric.nn.models.basic_gnn import BasicGNN
 from bigcn.feature_graphs import FeatureGraph
 from bigcn.files import PathLike
 from bigcn.nn.bigcn_conv import BiGCNConv
-from bigcn.nn.product_layers import KeptGCNConv
+from bigcn.nn.product_layers import Dropout, KeptGCNConv
 from bigcn.nn.published import published_settings
 
 
@@ -75,6 +75,7 @@ class BiGCN(BasicGNN):
             **kwargs,
         )
         self.penalty_layers = penalty_layers
+        self.dropout: Any = Dropout(dropout)  # over several processes, another takes its place
         # For saving; a finished feature graph is part of the first layer, and described from there.
         self.arguments: dict[str, Any] = {
             "in_channels": in_channels,

@@ -21,7 +21,7 @@ from torch_geometric.utils import add_self_loops, remove_self_loops
 from bigcn.nn.cache import TensorCache
 from bigcn.node_graphs import edges_of
 from bigcn.sparse import SparseMatrix, sparse_from_edges
-from bigcn.sparse_ops import joined_pattern
+from bigcn.sparse_diagonal import joined_pattern
 
 
 def _by_product(name: str, conv: type[MessagePassing]) -> Any:
@@ -176,6 +176,13 @@ def drop(x: Tensor, p: float, training: bool) -> Tensor:
         return F.dropout(x, p, training)
     # PyTorch's Bernoulli generator takes several times as long as its uniform one.
     return x * ((torch.rand_like(x) >= p).to(x.dtype) / (1 - p))
+
+
+class Dropout(torch.nn.Dropout):
+    """Dropout by :func:`drop`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return drop(input, self.p, self.training)
 
 
 def attention_graph(edges: Tensor, num_nodes: int, heads: int) -> AttentionGraph:
