@@ -2,14 +2,31 @@
 
 import sys
 import warnings
+from typing import Any
 
 import typer
+import typer.core
 
 from bigcn import __version__
 from bigcn.cli import bench, compare, datasets, denoise, links, partition, predict, report, reproduce, train
 
+
+class _Commands(typer.core.TyperGroup):
+    """The commands; one that is interrupted says so."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            goes_on = ctx.invoked_subcommand in ("compare", "reproduce")
+            more = "; finished runs are stored, and the same command goes on from there" if goes_on else ""
+            print(f"bigcn: interrupted{more}", file=sys.stderr)
+            raise typer.Exit(130) from None
+
+
 app = typer.Typer(
     name="bigcn",
+    cls=_Commands,
     help="Learning on graphs whose features or edges cannot be trusted.",
     no_args_is_help=True,
     add_completion=False,
@@ -45,7 +62,7 @@ def run() -> None:
     """Runs a command; bad input ends with one sentence and exit code 2, never with a traceback."""
     warnings.filterwarnings("ignore", category=DeprecationWarning)
     try:
-        app()
+        sys.exit(app(standalone_mode=False))
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         print(f"bigcn: {place}{error.strerror or error}", file=sys.stderr)
@@ -53,6 +70,17 @@ def run() -> None:
     except ValueError as error:
         print(f"bigcn: {error}", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        print("bigcn: interrupted; finished runs are stored, and the same command goes on from there", file=sys.stderr)
-        sys.exit(130)
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # it is not about the words on the command line
+            raise
+        if sentence := _sentence(error):
+            print(sentence, file=sys.stderr)
+        sys.exit(2)
+
+
+def _sentence(error: Any) -> str:
+    """Returns what is wrong with the words on the command line; if there are none, the help was shown instead."""
+    message: str = error.format_message()
+    if not message or error.ctx is None:
+        return message
+    return f"bigcn: {message[:1].lower()}{message[1:].rstrip('.')}; see '{error.ctx.command_path} --help'"
