@@ -14,10 +14,14 @@ REASONS: dict[tuple[str, str, str, str], str] = {
         ("node-table", "gin", graph, "below"): "GIN hardly learns on this graph, in the paper as well as here"
         for graph in ("computers", "photo")
     },
-    ("fixed-learnable", "fixed", "*", "below"): (
-        "the paper does not say with which settings it ran the fixed graph; here it takes the place of the learned one "
-        "and all else stays as it was: the released code's form, and a strength of 1.8"
-    ),
+    **{
+        ("fixed-learnable", "fixed", "*", side): (
+            "the paper does not say with which settings it ran the fixed graph; here it takes the place of the learned "
+            "one in the first layer, the second has none, and all else stays as it was: the released code's form, and "
+            "a strength of 1.8"
+        )
+        for side in ("above", "below")
+    },
 }
 
 
@@ -31,4 +35,6 @@ def reason(cell: Cell) -> str:
     for model, graph in product((cell.contender.name, "*"), (cell.series.graph, "*")):
         if found := REASONS.get((cell.experiment.name, model, graph, side)):
             return found
+    if side == "above" and cell.contender.tuning == "tuned":
+        return "chosen on validation among many settings here; the paper does not say how it chose its baselines'"
     return "not explained"
