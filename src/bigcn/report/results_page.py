@@ -254,8 +254,8 @@ def _cost(findings: Findings) -> str:
     return _joined(
         "## What it took\n",
         "Time of training and evaluation, without reading graphs; the time of models that train together is divided\n"
-        "among them. Processes that share a GPU or the cores of a CPU each count all of their time, so that the sum is\n"
-        "longer than the clock said. A run that several experiments share counts for each.\n",
+        "among them. Processes that share a GPU or the cores of a CPU each count all of their time, so that the sum\n"
+        "is longer than the clock said. A run that several experiments share counts for each.\n",
         tables.table(["experiment", "runs", "on a GPU", "on a CPU", "command"], rows),
         _hardware(everything),
     )
