@@ -189,6 +189,8 @@ def test_an_interrupted_comparison_goes_on_elsewhere(cluster, tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # A shell that puts the tests in the background has it ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert command.stderr is not None
     for line in command.stderr:
@@ -197,7 +199,9 @@ def test_an_interrupted_comparison_goes_on_elsewhere(cluster, tmp_path):
             break
     out, err = command.communicate()
     assert (command.returncode, out) == (130, "")
-    assert all(line.startswith("[") for line in err.splitlines())
+    *lines, last = err.splitlines()
+    assert all(line.startswith("[") for line in lines)
+    assert last.startswith("bigcn: interrupted; finished runs are stored")
     shutil.rmtree(folder)
     whole = Comparison(
         dataset="digits", models=("mlp", "gcn"), seeds=tuple(range(5, 155, 5)), training={"max_epochs": 8}
