@@ -1,4 +1,6 @@
 import shutil
+import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,6 +34,24 @@ def bigcn(monkeypatch, capsys, tmp_path) -> Callable[..., Outcome]:
             code = stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 1
         captured = capsys.readouterr()
         return Outcome(code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def kill_at(tmp_path) -> Callable[..., None]:
+    """Runs a command in a process of its own and kills it once it says that it is so far."""
+
+    def run(line: str, words: list[str], environment: dict[str, str]) -> None:
+        process = subprocess.Popen(words, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
+        assert process.stderr is not None
+        for said in process.stderr:
+            if said.startswith(line):
+                process.send_signal(signal.SIGKILL)
+                break
+        process.wait()
+        process.stderr.close()
+        assert process.returncode == -signal.SIGKILL
 
     return run
 

@@ -1,7 +1,6 @@
 import csv
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -49,20 +48,10 @@ def test_json_is_one_document_and_the_same_twice(bigcn):
     assert elsewhere.out == first.out
 
 
-def test_killed_in_the_middle_goes_on(tmp_path):
+def test_killed_in_the_middle_goes_on(kill_at, tmp_path):
     words = [sys.executable, "-m", "bigcn", "compare", "digits", *NOISE, *QUICK, "--json"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(
-        [*words, "--store", "killed.sqlite"], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stderr is not None
-    for line in process.stderr:
-        if line.startswith("[3/8]"):
-            process.send_signal(signal.SIGKILL)
-            break
-    process.wait()
-    process.stderr.close()
-    assert process.returncode == -signal.SIGKILL
+    kill_at("[3/8]", [*words, "--store", "killed.sqlite"], environment)
 
     def finish(store: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -1,8 +1,6 @@
 import csv
 import json
 import os
-import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -85,19 +83,11 @@ def test_runs_and_writes(bigcn, benchmark_data, monkeypatch):
     assert "0 runs in" in again.err
 
 
-def test_killed_in_the_middle_goes_on(bigcn, tmp_path, benchmark_data, monkeypatch):
+def test_killed_in_the_middle_goes_on(bigcn, kill_at, tmp_path, benchmark_data, monkeypatch):
     monkeypatch.setenv("BIGCN_DATA", str(benchmark_data))
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     words = [sys.executable, "-m", "bigcn", "reproduce", *QUICK]
-    process = subprocess.Popen(words, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
-    for line in process.stderr:
-        if line.startswith("[3/20]"):
-            process.send_signal(signal.SIGKILL)
-            break
-    process.wait()
-    process.stderr.close()
-    assert process.returncode == -signal.SIGKILL
+    kill_at("[3/20]", words, environment)
     assert not (tmp_path / "results").exists()
     with RunStore(tmp_path / "runs" / "reproduce.sqlite") as store:
         done = len(list(store.rows()))

@@ -210,6 +210,7 @@ def test_missing_counts_what_is_to_come():
     assert reproduction(carried_out([SMALL])).missing() == (0, total)
     other = Reproduction([SMALL], carried_out([SMALL]), replace(CPU, device="cuda"))  # type: ignore[arg-type]
     assert other.missing() == (0, total), "what has run elsewhere counts"
+    assert other.estimate() is None, "but says nothing of how long it takes here"
     assert reproduction(Memory()).estimate() is None
     assert reproduction(memory).estimate() == pytest.approx((total - 18) * 0.5)
 

@@ -61,6 +61,16 @@ def test_triangle(size, members):
     close(degree, expected.sum(-1) + expected.sum(-2))
 
 
+def random_product(members, height, size, self_loops):
+    """The arguments of a product, and the matrix that it multiplies with."""
+    upper, _ = learnable_strips.triangle(packed_logits(*members, size, size), size)
+    scale = torch.rand(*members, 1, size, device=DEVICE, dtype=torch.float64)
+    block = torch.randn(*members, height, size, device=DEVICE, dtype=torch.float64)
+    matrix = unpack(upper, size)
+    matrix = scale.mT * (matrix + matrix.mT + (torch.eye(size, device=DEVICE) if self_loops else 0)) * scale
+    return upper, scale, block, matrix
+
+
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("members", [(), (3,)])
 @pytest.mark.parametrize("height", [1, 17, 140])
@@ -68,12 +78,8 @@ def test_triangle(size, members):
 @pytest.mark.parametrize("tiles", ["PRODUCT", "PRODUCT_OF_FEW"])
 def test_product(monkeypatch, size, members, height, self_loops, tiles):
     monkeypatch.setattr(learnable_triton, "FEW_TILES", 0 if tiles == "PRODUCT" else 10**9)
-    upper, _ = learnable_strips.triangle(packed_logits(*members, size, size), size)
-    scale = torch.rand(*members, 1, size, device=DEVICE, dtype=torch.float64)
-    block = torch.randn(*members, height, size, device=DEVICE, dtype=torch.float64)
-    matrix = unpack(upper, size)
-    matrix = matrix + matrix.mT + (torch.eye(size, device=DEVICE) if self_loops else 0)
-    expected = block @ (scale.mT * matrix * scale)
+    upper, scale, block, matrix = random_product(members, height, size, self_loops)
+    expected = block @ matrix
     close(learnable_triton.product(upper.float(), scale.float(), block.float(), self_loops), expected)
     tilted = block.float().mT.contiguous().mT  # not in the order of memory
     close(learnable_triton.product(upper.float(), scale.float(), tilted, self_loops), expected)
@@ -86,11 +92,7 @@ def test_product(monkeypatch, size, members, height, self_loops, tiles):
 @pytest.mark.parametrize("tiles", ["PRODUCT", "PRODUCT_OF_FEW"])
 def test_product_with_row_sums(monkeypatch, size, members, height, self_loops, tiles):
     monkeypatch.setattr(learnable_triton, "FEW_TILES", 0 if tiles == "PRODUCT" else 10**9)
-    upper, _ = learnable_strips.triangle(packed_logits(*members, size, size), size)
-    scale = torch.rand(*members, 1, size, device=DEVICE, dtype=torch.float64)
-    block = torch.randn(*members, height, size, device=DEVICE, dtype=torch.float64)
-    matrix = unpack(upper, size)
-    matrix = scale.mT * (matrix + matrix.mT + (torch.eye(size, device=DEVICE) if self_loops else 0)) * scale
+    upper, scale, block, matrix = random_product(members, height, size, self_loops)
     arguments = upper.float(), scale.float(), block.float(), self_loops
     found = learnable_triton.product(*arguments, row_sums=True)
     close(found[..., -1, :], matrix.sum(-1))

@@ -81,6 +81,8 @@ def run() -> None:
 def _sentence(error: Any) -> str:
     """Returns what is wrong with the words on the command line; if there are none, the help was shown instead."""
     message: str = error.format_message()
-    if not message or error.ctx is None:
-        return message
-    return f"bigcn: {message[:1].lower()}{message[1:].rstrip('.')}; see '{error.ctx.command_path} --help'"
+    if not message:
+        return ""
+    context = getattr(error, "ctx", None)  # only mistakes in the words of a command have one
+    help = "" if context is None else f"; see '{context.command_path} --help'"
+    return f"bigcn: {message[:1].lower()}{message[1:].rstrip('.')}{help}"

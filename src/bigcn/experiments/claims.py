@@ -135,19 +135,14 @@ CLAIMS: tuple[Claim, ...] = (
     *(
         Claim(
             _FEW_LINKS,
-            f"{checks.title(graph)}: the feature direction helps nodes without a link",
-            partial(checks.feature_direction_helps, graph=graph, metric="accuracy_isolated"),
+            f"{checks.title(graph)}: the feature direction helps nodes {which}",
+            partial(checks.feature_direction_helps, graph=graph, metric=metric),
             True,
         )
-        for graph in WITH_ISOLATED
-    ),
-    *(
-        Claim(
-            _FEW_LINKS,
-            f"{checks.title(graph)}: the feature direction helps nodes with few links",
-            partial(checks.feature_direction_helps, graph=graph, metric="accuracy_low_degree"),
-            True,
+        for which, metric, graphs in (
+            ("without a link", "accuracy_isolated", WITH_ISOLATED),
+            ("with few links", "accuracy_low_degree", NODE_GRAPHS),
         )
-        for graph in NODE_GRAPHS
+        for graph in graphs
     ),
 )

@@ -1,6 +1,6 @@
 """Who takes part in the paper's experiments and in ours, and what validation may choose for each."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Literal
@@ -73,8 +73,8 @@ def _paper(model: str) -> Contender:
     return Contender(model, get_model(model).title, "paper", (Candidate(model),))
 
 
-def _grid(model: str, nodes: list[dict[str, Any]], links: list[dict[str, Any]]) -> Contender:
-    """Returns a baseline with three settings for each task, each under four weight decays."""
+def _grid(model: str, nodes: list[dict[str, Any]], links: Sequence[dict[str, Any]] = ()) -> Contender:
+    """Returns a baseline with three settings for each task, or for both, each under four weight decays."""
     grids = (
         tuple(Candidate(model, settings, _training(decay)) for settings, decay in product(some, WEIGHT_DECAYS))
         for some in (nodes, links)
@@ -129,7 +129,7 @@ TUNED = (
         [{"hidden_channels": 64, "alpha": alpha} for alpha in (0.05, 0.1, 0.2)],
         [{"hidden_channels": 64, "alpha": a, "dropout": p} for a, p in ((0.1, 0.5), (0.1, 0.0), (0.2, 0.0))],
     ),
-    _grid("sgc", *[[{"num_layers": hops} for hops in (2, 4, 8)]] * 2),
+    _grid("sgc", [{"num_layers": hops} for hops in (2, 4, 8)]),
 )
 #: The ablations: the feature graph under the same node filter, the two readings of the paper, and the two filters.
 ABLATIONS = (

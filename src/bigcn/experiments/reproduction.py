@@ -71,21 +71,21 @@ class Reproduction:
         self.experiments, self.store, self.setting = list(experiments), store, setting
         self._known: dict[str, RunResult] = {}
         self._specs: dict[tuple[Series, float | None, int, int], tuple[RunSpec, str, Candidate]] = {}
-        here: set[str] = set()
+        self._here: set[str] = set()
         for spec, result in store.rows(history=True):
             key = replace(spec, device=setting.device).key
             # A run that diverged is known as well, and is not tried again at every turn.
-            if key in self._known and (result.status != "ok" or (key in here and spec.device != setting.device)):
+            if key in self._known and (result.status != "ok" or (key in self._here and spec.device != setting.device)):
                 continue
             self._known[key] = result
             if spec.device == setting.device and result.status == "ok":
-                here.add(key)
+                self._here.add(key)
 
     def about(self, experiments: Sequence[Experiment]) -> "Reproduction":
         """Returns what is known about other experiments; both share it."""
         other = object.__new__(Reproduction)
         other.experiments, other.store, other.setting = list(experiments), self.store, self.setting
-        other._known, other._specs = self._known, self._specs
+        other._known, other._specs, other._here = self._known, self._specs, self._here
         return other
 
     def choosing(self) -> list[RunSpec]:
@@ -147,6 +147,7 @@ class Reproduction:
 
             def remember(spec: RunSpec, result: RunResult, stored: bool) -> None:
                 self._known[spec.key] = result
+                self._here.add(spec.key)
                 if on_run is not None:
                     on_run(spec, result, stored)
 
@@ -166,8 +167,8 @@ class Reproduction:
         return sum(key not in self._known for key in specs) + undecided, len(specs) + undecided
 
     def estimate(self) -> float | None:
-        """Returns about how many seconds the missing runs will take, from those in the store, if there are any."""
-        times = [result.seconds for result in self._known.values() if result.status == "ok"]
+        """Returns about how many seconds the missing runs will take, from those of this device, if there are any."""
+        times = [self._known[key].seconds for key in self._here if self._known[key].status == "ok"]
         return self.missing()[0] * float(np.mean(times)) if times else None
 
     def cells(self) -> Iterator[Cell]:

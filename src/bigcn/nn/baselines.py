@@ -16,7 +16,7 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.nn.models.basic_gnn import BasicGNN
 from torch_geometric.typing import Adj, OptTensor
 
-from bigcn.nn.cache import TensorCache
+from bigcn.nn.cache import TensorCache, may_keep
 from bigcn.nn.product_layers import (
     APPNPConv,
     AttentionGraph,
@@ -28,7 +28,6 @@ from bigcn.nn.product_layers import (
     attend,
     attention_graph,
     drop,
-    may_keep,
 )
 from bigcn.node_graphs import edges_of
 from bigcn.sparse import SparseMatrix

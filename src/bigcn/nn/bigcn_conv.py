@@ -199,9 +199,7 @@ class BiGCNConv(KeepsInput, MessagePassing):
             return self._filtered.result @ weight
         hop = self._node_hop(x, edge_index, edge_weight)
         operand = self._feature_operand(x, edge_index, edge_weight, hop)
-        numbers = (*self.filter.buffers(), *self.feature_graph.buffers())
-        if self._filters_once(x, edge_index, edge_weight, numbers):
-            versions = tuple((id(tensor), tensor._version) for tensor in numbers)
+        if (versions := self._filter_versions(x, edge_index, edge_weight)) is not None:
             filtered: Tensor = self._filtered.get(
                 (x, edge_index, edge_weight), versions, lambda: self._filter(x, operand, hop).detach()
             )

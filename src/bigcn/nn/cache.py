@@ -105,6 +105,18 @@ def caches_of(module: torch.nn.Module) -> dict[str, TensorCache]:
     return found
 
 
+def may_keep(*tensors: Any) -> bool:
+    """Tells whether something computed from these tensors may be kept for later calls."""
+    # A tensor made in inference mode could not be used in training later.
+    if torch.compiler.is_compiling() or torch.is_inference_mode_enabled():
+        return False
+    return not any(
+        tensor.requires_grad or torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+        for tensor in tensors
+        if isinstance(tensor, Tensor)
+    )
+
+
 def _version(tensor: Tensor | None) -> Hashable:
     if isinstance(tensor, EdgeIndex):  # a wrapper, and what it wraps can be edited as well
         return tensor._version, tensor.as_tensor()._version

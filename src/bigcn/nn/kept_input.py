@@ -1,13 +1,14 @@
 """What a BiGCN layer keeps of the very tensors that it was called with, so that further calls need not compute it."""
 
-import torch
+from collections.abc import Hashable
+
 from torch import Tensor
 from torch_geometric.typing import Adj, OptTensor
 
 from bigcn.feature_graphs import FeatureGraph
 from bigcn.feature_graphs.base import Operand
 from bigcn.filters import Hop
-from bigcn.nn.cache import TensorCache
+from bigcn.nn.cache import TensorCache, may_keep
 from bigcn.nn.cost import WIDE_FEATURES, filter_once, sparse_or_none
 from bigcn.nn.two_way_filter import TwoWayFilter
 from bigcn.node_graphs import SpreadGraph
@@ -33,19 +34,25 @@ class KeepsInput:
         for cache in (self._graphs, self._operands, self._features, self._filtered):
             cache.clear()
 
-    def _filters_once(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor, numbers: tuple[Tensor, ...]) -> bool:
-        """Tells whether the filtered features are kept: in training, where they are asked for in every step, if there
-        is nothing to learn about the filter and the one product that is left takes less than filtering the weights.
+    def _filter_versions(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor) -> Hashable | None:
+        """Returns what the filter is made of if filtered features are kept, or :obj:`None` if not.
+
+        They are in training, where they are asked for in every step, if there is nothing to learn about the filter and
+        the one product that is left takes less than filtering the weights.
         """
-        if any(True for _ in self.feature_graph.parameters()) or self.explain or x.dim() != 2 or is_sparse(x):
-            return False
-        if not self._may_cache(x, edge_index, edge_weight, *numbers):
-            return False
-        if not (self.training or self._filtered.knows((x, edge_index, edge_weight))):
-            return False
+        if x.dim() != 2 or is_sparse(x) or self.explain or not self._may_cache(x, edge_index, edge_weight):
+            return None
+        if any(True for _ in self.feature_graph.parameters()):
+            return None
+        numbers = (*self.filter.buffers(), *self.feature_graph.buffers())
+        known = self.training or self._filtered.knows((x, edge_index, edge_weight))
+        if not known or not self._may_cache(*numbers):
+            return None
         sparse = self._sparse_features(x)
         entries = None if sparse is None else sparse.col.numel()
-        return filter_once(self.feature_graph, self.filter, x, count_edges(edge_index), entries)
+        if not filter_once(self.feature_graph, self.filter, x, count_edges(edge_index), entries):
+            return None
+        return tuple((id(tensor), tensor._version) for tensor in numbers)
 
     def _feature_operand(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor, hop: Hop) -> Operand:
         """Returns the tensors of the feature graph, computed from the input where it asks for that."""
@@ -72,11 +79,8 @@ class KeepsInput:
         return matrix
 
     def _may_cache(self, *tensors: object) -> bool:
-        """Caches only what stays valid: no gradients to keep, no tracing, no batched stand-ins of vmap."""
-        if not self.cached or torch.compiler.is_compiling() or torch.is_inference_mode_enabled():
-            return False  # what is made in inference mode cannot be trained with later
-        wrapped = torch._C._functorch.is_functorch_wrapped_tensor
-        return all(t is None or (isinstance(t, Tensor) and not (t.requires_grad or wrapped(t))) for t in tensors)
+        """Caches only what a later call can be compared with: tensors, and nothing where there are none."""
+        return self.cached and all(t is None or isinstance(t, Tensor) for t in tensors) and may_keep(*tensors)
 
 
 def count_edges(edge_index: Adj) -> int:

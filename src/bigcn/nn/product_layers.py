@@ -18,7 +18,7 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.typing import Adj, OptTensor
 from torch_geometric.utils import add_self_loops, remove_self_loops
 
-from bigcn.nn.cache import TensorCache
+from bigcn.nn.cache import TensorCache, may_keep
 from bigcn.node_graphs import edges_of
 from bigcn.sparse import SparseMatrix, sparse_from_edges
 from bigcn.sparse_diagonal import joined_pattern
@@ -42,18 +42,6 @@ def _by_product(name: str, conv: type[MessagePassing]) -> Any:
     # `products` keeps what a first layer makes of the input before any weight has a part in it.
     body = {"propagate": propagate, "products": None, "__doc__": conv.__doc__, "__module__": __name__}
     return type(name, (conv,), body)
-
-
-def may_keep(*tensors: Any) -> bool:
-    """Tells whether something computed from these tensors may be kept for later calls."""
-    # A tensor made in inference mode could not be used in training later.
-    if torch.compiler.is_compiling() or torch.is_inference_mode_enabled():
-        return False
-    return not any(
-        tensor.requires_grad or torch._C._functorch.is_functorch_wrapped_tensor(tensor)
-        for tensor in tensors
-        if isinstance(tensor, Tensor)
-    )
 
 
 GCNConv = _by_product("GCNConv", pyg.GCNConv)

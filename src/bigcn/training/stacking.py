@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from bigcn.nn.bigcn_conv import BiGCNConv
 from bigcn.nn.cache import caches_of
+from bigcn.nn.kept_input import KeepsInput
 from bigcn.nn.product_layers import AttentionGraph, fill_up
 from bigcn.sparse import SparseMatrix
 
@@ -147,7 +147,7 @@ def _kept_by(model: torch.nn.Module, graph: tuple[Tensor, Tensor, Tensor | None]
     training = model.training
     model.eval()
     for part in model.modules():
-        if isinstance(part, BiGCNConv):
+        if isinstance(part, KeepsInput):
             part.train()  # it keeps more then
     with torch.no_grad():
         model(*graph)
