@@ -4,9 +4,10 @@ Run on a GPU:  BIGCN_DATA=... python benchmarks/population_floor.py
 
 Forward, backward and Adam touch the logits about twelve times at least; the floor is the time of six plain copies of
 them as squares (a copy reads and writes). They are stored as packed triangles, about half as large, and what six
-copies of these take is shown too. The step is captured as a CUDA graph, so that launching kernels does not count; what
-it takes without is shown beside it, and what its parts take, each captured alone. --tune first chooses the tiles of the
-kernels, for all populations those that are best for the first two, --no-triton does without kernels.
+copies of these take is shown too. Dense products are in TensorFloat-32, as in the reproduction. The step is captured as
+a CUDA graph, so that launching kernels does not count; what it takes without is shown beside it, and what its parts
+take, each captured alone. --tune first chooses the tiles of the kernels, for all populations those that are best for
+the first two, --no-triton does without kernels.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from bigcn import BiGCN
 from bigcn.datasets import load_dataset
+from bigcn.experiments.execution import fast_products
 from bigcn.feature_graphs import learnable_ops
 from bigcn.training.population_state import _captured
 from common import store
@@ -248,6 +250,12 @@ def main() -> None:
     learnable_ops.USE_TRITON = not options.no_triton
     pairs = (population.partition(":") for population in options.populations.split(","))
     populations = [(name, int(members)) for name, _, members in pairs]
+    with fast_products():
+        run(populations, options)
+
+
+def run(populations: list[tuple[str, int]], options: argparse.Namespace) -> None:
+    """Measures, and stores what was found."""
     if options.tune:
         tune(populations[:2])
         torch.cuda.empty_cache()

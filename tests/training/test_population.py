@@ -8,6 +8,7 @@ import torch
 
 from bigcn import BiGCN
 from bigcn.datasets import Split, digits, make_split
+from bigcn.nn import kept_input
 from bigcn.nn.registry import ModelContext, get_model, model_names
 from bigcn.noise import FeatureRate, NoiseLevel, StructureMistakes
 from bigcn.tasks import LinkPrediction, NodeClassification
@@ -91,6 +92,18 @@ def assert_as_alone(members, expected, results, tolerance=1e-8):
 def test_a_member_is_as_if_alone(name, case):
     members = make_members(name, case=case, epochs=50 if case == "edges" else 10, curves=True)
     assert_as_alone(members, alone(members), train_population(members))
+
+
+@pytest.mark.parametrize("case", NOISE)
+@pytest.mark.parametrize("name", ["bigcn:exact+none+node=0+hidden=10", "bigcn:exact+spectral"])
+def test_a_member_is_as_if_alone_with_dense_filters(monkeypatch, name, case):
+    members = make_members(name, case=case, epochs=30, curves=True)
+    expected = alone(members)  # by hops
+    monkeypatch.setattr(kept_input, "dense_pays", lambda *args: True)
+    results = train_population(members)
+    assert_as_alone(members, expected, results, tolerance=1e-3)  # that of the hops
+    again = make_members(name, case=case, epochs=30, curves=True)
+    assert_as_alone(again, alone(again), train_population(again))
 
 
 @pytest.mark.parametrize("name", model_names())

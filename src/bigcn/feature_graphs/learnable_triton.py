@@ -36,9 +36,9 @@ class Tiles(NamedTuple):
 
 
 #: Chosen for large populations on an H200; benchmarks/population_floor.py --tune measures others.
-TRIANGLE = Tiles(64, 64, 4, 1)
-PRODUCT = Tiles(64, 32, 4, 4)
-GRADIENT = Tiles(128, 64, 8, 2)
+TRIANGLE = Tiles(32, 64, 4, 1)
+PRODUCT = Tiles(32, 64, 4, 4)
+GRADIENT = Tiles(64, 128, 4, 3)
 #: How many rows of the two narrow matrices are multiplied at once.
 GRADIENT_RANK = 16
 #: A product of few members takes smaller tiles, lest most of the GPU idle.
@@ -231,9 +231,15 @@ def _aligned(size: int) -> int:
     return -(-size // ALIGN) * ALIGN
 
 
-@functools.cache
 def _precision(device: Any) -> str:
-    """Returns how kernels multiply: in three passes of the tensor cores, which is as precise as single precision."""
-    if device.type == "cuda" and (torch.version.hip or torch.cuda.get_device_capability(device) < (8, 0)):
+    """Returns how kernels multiply: in three passes of the tensor cores, which is as precise as single precision, or
+    in one where PyTorch may do so too.
+    """
+    if not _has_tf32(device):
         return "ieee"
-    return "tf32x3"
+    return "tf32" if torch.backends.cuda.matmul.allow_tf32 else "tf32x3"
+
+
+@functools.cache
+def _has_tf32(device: Any) -> bool:
+    return device.type != "cuda" or not (torch.version.hip or torch.cuda.get_device_capability(device) < (8, 0))

@@ -54,8 +54,12 @@ def _as_given(edges: Tensor, weight: OptTensor, num_nodes: int, dtype: torch.dty
 
 
 class _Baseline(KeepsGraph, BasicGNN):
-    r"""A stack of PyG's layers with ReLU and dropout between them; see
-    :class:`torch_geometric.nn.models.basic_gnn.BasicGNN` for the arguments.
+    r"""A stack of PyG's layers with ReLU and dropout between them.
+
+    Args:
+        *args, **kwargs: See :class:`torch_geometric.nn.models.basic_gnn.BasicGNN`.
+        drops_input (bool, optional): Whether dropout also comes before the first layer.
+            (default: as in the model's paper)
     """
 
     supports_edge_weight = False
@@ -63,8 +67,12 @@ class _Baseline(KeepsGraph, BasicGNN):
     supports_norm_batch: bool
     #: How the graph becomes a matrix.
     entries: Callable[..., tuple[Tensor, OptTensor]]
-    #: Whether dropout also comes before the first layer.
     drops_input = False
+
+    def __init__(self, *args: Any, drops_input: bool | None = None, **kwargs: Any) -> None:
+        if drops_input is not None:
+            self.drops_input = drops_input
+        super().__init__(*args, **kwargs)
 
     def forward(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor = None) -> Tensor:
         """Runs the forward pass.
@@ -80,6 +88,10 @@ class _Baseline(KeepsGraph, BasicGNN):
             x = self.drop_input(x, self.dropout.p, self.training)
         out: Tensor = super().forward(x, graph, weight)
         return out
+
+    def _products(self) -> TensorCache | None:
+        """Returns where the layer that is being made keeps its products with the input, if that stays the same."""
+        return None if len(self.convs) or self.drops_input else TensorCache(1)
 
 
 class GCN(_Baseline):
@@ -114,7 +126,7 @@ class GraphSAGE(_Baseline):
 
     def init_conv(self, in_channels: int, out_channels: int, **kwargs: Any) -> MessagePassing:
         conv = SAGEConv(in_channels, out_channels, **kwargs)
-        conv.products = None if len(self.convs) else TensorCache(1)
+        conv.products = self._products()
         return conv
 
 
@@ -127,7 +139,7 @@ class GIN(_Baseline):
 
     def init_conv(self, in_channels: int, out_channels: int, **kwargs: Any) -> MessagePassing:
         conv = GINConv(pyg.MLP([in_channels, out_channels, out_channels], norm=None), **kwargs)
-        conv.products = None if len(self.convs) else TensorCache(1)
+        conv.products = self._products()
         return conv
 
 

@@ -33,6 +33,9 @@ class BiGCN(BasicGNN):
         hidden_feature_graph (str, optional): The feature graph of the layers above the first. By default these have
             the one named in :obj:`feature_graph`, or :obj:`"none"` if that is a finished graph or a tensor, which
             belongs to the first layer alone. (default: :obj:`None`)
+        hidden_node_strength (float, optional): The node strength of the layers above the first, where it differs from
+            that of the first; with :obj:`node_strength=0`, a model predicts first and smooths then.
+            (default: :obj:`None`)
         penalty_layers (str, optional): Whether :meth:`penalty` adds up :obj:`"all"` layers, as the text of the paper
             says, or the :obj:`"first"` alone, as the released code does. (default: :obj:`"all"`)
         **kwargs (optional): Additional arguments of :class:`~bigcn.nn.BiGCNConv`.
@@ -57,6 +60,7 @@ class BiGCN(BasicGNN):
         *,
         gcn_layers: int = 0,
         hidden_feature_graph: str | None = None,
+        hidden_node_strength: float | None = None,
         penalty_layers: Literal["all", "first"] = "all",
         **kwargs: Any,
     ) -> None:
@@ -72,6 +76,7 @@ class BiGCN(BasicGNN):
             dropout,
             bigcn_layers=num_layers - gcn_layers,
             hidden_feature_graph=hidden_feature_graph,
+            hidden_node_strength=hidden_node_strength,
             **kwargs,
         )
         self.penalty_layers = penalty_layers
@@ -85,6 +90,7 @@ class BiGCN(BasicGNN):
             "dropout": dropout,
             "gcn_layers": gcn_layers,
             "hidden_feature_graph": hidden_feature_graph,
+            "hidden_node_strength": hidden_node_strength,
             "penalty_layers": penalty_layers,
             **kwargs,
         }
@@ -97,6 +103,7 @@ class BiGCN(BasicGNN):
         out_channels: int,
         bigcn_layers: int,
         hidden_feature_graph: str | None,
+        hidden_node_strength: float | None,
         feature_graph: str | FeatureGraph | Tensor = "none",
         **kwargs: Any,
     ) -> MessagePassing:
@@ -110,7 +117,10 @@ class BiGCN(BasicGNN):
             if hidden_feature_graph is not None:
                 kwargs.pop("feature_graph_kwargs", None)
             feature_graph = hidden_feature_graph or (feature_graph if by_name else "none")
-            kwargs["check_low_pass"] = False  # the first layer has said it
+            if hidden_node_strength is not None:
+                kwargs["node_strength"] = hidden_node_strength
+            else:
+                kwargs["check_low_pass"] = False  # the first layer has said it
         return BiGCNConv(in_channels, out_channels, feature_graph=feature_graph, **kwargs)
 
     def penalty(self) -> Tensor:

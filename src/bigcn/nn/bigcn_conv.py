@@ -204,16 +204,17 @@ class BiGCNConv(KeepsInput, MessagePassing):
                 (x, edge_index, edge_weight), versions, lambda: self._filter(x, operand, hop).detach()
             )
             return filtered @ weight
+        resolvent = self._resolvent(edge_index, edge_weight, hop)
         if self._weights_first(x, edge_index):
             blocks, mixing = self._along_features(weight, operand)
             blocks, premixed = self.filter.mix_before_product(blocks, mixing)
-            return self.filter.along_nodes(self._multiply(x, blocks), premixed, hop)
-        return self._filter(x, operand, hop) @ weight
+            return self.filter.along_nodes(self._multiply(x, blocks), premixed, hop, resolvent)
+        return self._filter(x, operand, hop, resolvent) @ weight
 
-    def _filter(self, x: Tensor, operand: Operand, hop: Hop) -> Tensor:
+    def _filter(self, x: Tensor, operand: Operand, hop: Hop, resolvent: Tensor | None = None) -> Tensor:
         """Returns the features, filtered in both directions."""
         blocks, mixing = self._along_features(x.transpose(-1, -2), operand)
-        return self.filter.along_nodes([block.transpose(-1, -2) for block in blocks], mixing, hop)
+        return self.filter.along_nodes([block.transpose(-1, -2) for block in blocks], mixing, hop, resolvent)
 
     def _along_features(self, block: Tensor, operand: Operand) -> tuple[list[Tensor], Tensor]:
         """Returns a block filtered along the feature graph: parts, and how they mix along the node graph."""

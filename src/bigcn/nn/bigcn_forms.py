@@ -26,6 +26,7 @@ BIGCN_WORDS: dict[str, tuple[str, str]] = {
 BIGCN_NUMBERS: dict[str, tuple[str, type]] = {
     "p": ("p", float),
     "node": ("node_strength", float),
+    "hidden": ("hidden_node_strength", float),
     "feature": ("feature_strength", float),
     "k": ("iterations", int),
     "rank": ("rank", int),
@@ -73,7 +74,8 @@ def bigcn_settings(slots: Mapping[str, Any], context: ModelContext) -> dict[str,
     - :obj:`laplacian` (or :obj:`text`) and :obj:`adjacency` (or :obj:`code`): the operator of the feature direction.
       The second has no exact form, so beside it :obj:`exact` speaks of the node filter alone.
     - :obj:`soft`: Wiener weights for the spectral graph.
-    - :obj:`p=`, :obj:`node=`, :obj:`feature=` (strengths), :obj:`k=` (rounds), :obj:`rank=` (of the spectral graph).
+    - :obj:`p=`, :obj:`node=`, :obj:`feature=` (strengths), :obj:`hidden=` (node strength of the layers above the
+      first), :obj:`k=` (rounds), :obj:`rank=` (of the spectral graph).
 
     A spectral graph without :obj:`feature=` is filtered in Taylor form with strength one, whatever the node filter:
     :math:`\mathbf{B}` is then the projector on the leading eigenvectors. It belongs to the first layer alone.
@@ -93,7 +95,7 @@ def bigcn_settings(slots: Mapping[str, Any], context: ModelContext) -> dict[str,
         settings |= {"node_filter": slots["form"], "feature_filter": slots["form"]}
     if "operator" in slots:
         settings["feature_operator"] = slots["operator"]
-    for slot in ("feature_graph", "p", "node_strength", "feature_strength", "iterations"):
+    for slot in ("feature_graph", "p", "node_strength", "hidden_node_strength", "feature_strength", "iterations"):
         if slot in slots:
             settings[slot] = slots[slot]
     if slots.get("feature_graph") == "spectral" and "feature_strength" not in slots:

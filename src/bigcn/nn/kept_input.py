@@ -5,6 +5,7 @@ from collections.abc import Hashable
 from torch import Tensor
 from torch_geometric.typing import Adj, OptTensor
 
+from bigcn.dense_filter import dense_pays, dense_resolvent
 from bigcn.feature_graphs import FeatureGraph
 from bigcn.feature_graphs.base import Operand
 from bigcn.filters import Hop
@@ -16,8 +17,8 @@ from bigcn.sparse import SparseMatrix, is_sparse, sparse_from_tensor
 
 
 class KeepsInput:
-    """The caches of a layer: its node graph, its feature graph if that is computed from the input, sparse features,
-    and features that are filtered once.
+    """The caches of a layer: its node graph, its exact node filter if that is dense, its feature graph if that is
+    computed from the input, sparse features, and features that are filtered once.
     """
 
     cached: bool
@@ -28,10 +29,10 @@ class KeepsInput:
 
     def _make_caches(self) -> None:
         self._graphs, self._operands, self._features = TensorCache(), TensorCache(), TensorCache()
-        self._filtered = TensorCache()
+        self._filtered, self._resolvents = TensorCache(), TensorCache()
 
     def _forget(self) -> None:
-        for cache in (self._graphs, self._operands, self._features, self._filtered):
+        for cache in (self._graphs, self._operands, self._features, self._filtered, self._resolvents):
             cache.clear()
 
     def _filter_versions(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor) -> Hashable | None:
@@ -68,6 +69,23 @@ class KeepsInput:
             operand = graph.operand(x, hop)
         # A finished graph may be more precise than the layer, NumPy's double for instance.
         return tuple(t.to(x.dtype) if t.is_floating_point() else t for t in operand)
+
+    def _resolvent(self, edge_index: Adj, edge_weight: OptTensor, hop: Hop) -> Tensor | None:
+        """Returns the node filter as a dense matrix where products with that take less time than its hops."""
+        if self._resolvents.given:
+            given: Tensor = self._resolvents.result
+            return given
+        if self.filter.node_filter != "exact" or self.filter.num_hops == 0 or self.explain or self._graphs.given:
+            return None
+        if not isinstance(hop, SparseMatrix) or not self._may_cache(edge_index, edge_weight):
+            return None
+        if hop.crow is not hop.crow_t or not dense_pays(hop, self.filter.num_hops):
+            return None
+        strength = self.filter.node_strength
+        found: Tensor = self._resolvents.get(
+            (edge_index, edge_weight), (hop.num_rows, hop.value.dtype, strength), lambda: dense_resolvent(hop, strength)
+        )
+        return found
 
     def _sparse_features(self, x: Tensor) -> SparseMatrix | None:
         """Returns the features as a sparse matrix where that is how they came or, decided once, where it is faster."""

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from bigcn.dense_filter import symmetric_product
 from bigcn.feature_graphs.base import FeatureFilter
 from bigcn.filters import (
     FeatureOperator,
@@ -112,7 +113,9 @@ class TwoWayFilter(torch.nn.Module):
             self.iterations, self.feature_filter, self.feature_operator, self.feature_scale, self.feature_chebyshev
         )
 
-    def along_nodes(self, parts: list[Tensor], mixing: Tensor | None, hop: Hop) -> Tensor:
+    def along_nodes(
+        self, parts: list[Tensor], mixing: Tensor | None, hop: Hop, resolvent: Tensor | None = None
+    ) -> Tensor:
         r"""Returns :math:`\sum_a \mathbf{A}^a \mathbf{U}_a` with :math:`\mathbf{U}_a = \sum_m` :obj:`mixing[a, m] *
         parts[m]`.
 
@@ -121,11 +124,17 @@ class TwoWayFilter(torch.nn.Module):
             mixing (torch.Tensor, optional): If :obj:`None`, the parts are the :math:`\mathbf{U}_a` themselves, or
                 their sum if the node direction is off.
             hop (Callable): Multiplies by the normalised node adjacency.
+            resolvent (torch.Tensor, optional): An exact :math:`\mathbf{A}` as a dense matrix. (default: :obj:`None`)
         """
         if self.node_strength == 0:
             return parts[0] if mixing is None else weighted_sum(mixing.sum(dim=0), parts)
         if self.node_chebyshev is not None:
             assert mixing is not None
+            if resolvent is not None:
+                total = weighted_sum(mixing[-1], parts)
+                for a in range(self.iterations - 1, -1, -1):
+                    total = weighted_sum(mixing[a], parts) + symmetric_product(resolvent, total)
+                return total
             return chebyshev_filter(hop, self.node_chebyshev @ mixing, parts)
         total = parts[-1] if mixing is None else weighted_sum(mixing[-1], parts)
         for a in range(self.iterations - 1, -1, -1):

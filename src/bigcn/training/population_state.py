@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 from torch.func import functional_call, vmap
+from torch.utils import _pytree as pytree
 
+from bigcn.nn.cache import caches_of
 from bigcn.training.stacking import CannotStack, Kept, Stack, stack, stack_graphs, stack_kept
 
 if TYPE_CHECKING:
@@ -191,7 +193,22 @@ def bytes_per_member(members: "Sequence[Member]") -> int:
     with torch.random.fork_rng(devices=[]), torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor):
         member.task.loss(member.model, 1)
     member.model.train(training)
-    return 5 * state + 2 * features + 2 * sum(saved.values())
+    shared = _shared_memory(members)
+    return 5 * state + 2 * features + 2 * sum(size for place, size in saved.items() if place not in shared)
+
+
+def _shared_memory(members: "Sequence[Member]") -> set[int]:
+    """Returns where the tensors lie that the first model keeps of what is the same for all members."""
+    graphs = [(member.task.x, member.task.edge_index, member.task.edge_weight) for member in members]
+    given = {id(first) for first, *others in zip(*graphs, strict=True) if all(other is first for other in others)}
+    kept = (cache.last() for cache in caches_of(members[0].model).values())
+    return {
+        leaf.data_ptr()
+        for last in kept
+        if last is not None and all(id(tensor) in given for tensor in last[0])
+        for leaf in pytree.tree_leaves(last[1])
+        if isinstance(leaf, Tensor) and leaf.layout == torch.strided
+    }
 
 
 class _WithPenalty(torch.nn.Module):

@@ -149,7 +149,8 @@ def _kept_by(model: torch.nn.Module, graph: tuple[Tensor, Tensor, Tensor | None]
     for part in model.modules():
         if isinstance(part, KeepsInput):
             part.train()  # it keeps more then
-    with torch.no_grad():
+    # With gradients, so that hidden layers do as in training, and take nothing for an input that stays the same.
+    with torch.enable_grad():
         model(*graph)
     model.train(training)
     # What depends on the graph alone, directly or through what else is kept; not what was made of a hidden layer.
