@@ -9,13 +9,15 @@ import importlib
 import importlib.util
 import warnings
 from collections.abc import Callable, MutableMapping
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from bigcn.sparse_blocks import column_blocks
+from bigcn.sparse_blocks import multiply as multiply_blocks
 from bigcn.sparse_diagonal import diagonal_blocks, mapped
 
 # PyTorch calls its CSR layout a prototype once per process; users of this library did not choose the layout.
@@ -266,6 +268,8 @@ def _multiplier(crow: Tensor, col: Tensor, value: Tensor, block: Tensor) -> Call
             return start.index_add(0, row, value.unsqueeze(1) * x.index_select(0, col), alpha=alpha)
 
         return multiply
+    if (blocks := column_blocks(crow, col, value, block)) is not None:
+        return partial(multiply_blocks, blocks)
     matrix = torch.sparse_csr_tensor(crow, col, value, (crow.numel() - 1, block.size(0)), check_invariants=False)
 
     def multiply_add(x: Tensor, rest: Tensor | None = None, beta: float = 1, alpha: float = 1) -> Tensor:

@@ -106,6 +106,14 @@ def test_a_member_is_as_if_alone_with_dense_filters(monkeypatch, name, case):
     assert_as_alone(again, alone(again), train_population(again))
 
 
+@pytest.mark.parametrize("case", ["clean", "features"])
+def test_a_member_is_as_if_alone_with_features_by_columns(monkeypatch, case):
+    members = make_members("bigcn:published", case=case, epochs=10, curves=True)
+    expected = alone(members)
+    monkeypatch.setattr(kept_input, "columns_suit", lambda x: x.size(1) == 64)
+    assert_as_alone(members, expected, train_population(members))
+
+
 @pytest.mark.parametrize("name", model_names())
 def test_a_member_is_as_if_alone_in_link_prediction(name):
     members = make_members(name, "link", "features", epochs=20)

@@ -225,7 +225,7 @@ class BiGCNConv(KeepsInput, MessagePassing):
         """Multiplies the features with all blocks in one product."""
         wide = torch.cat(blocks, dim=-1) if len(blocks) > 1 else blocks[0]
         matrix = self._sparse_features(x)
-        product = x @ wide if matrix is None else matrix.matmul(wide)
+        product = self._dense_features(x) @ wide if matrix is None else matrix.matmul(wide)
         product = product.to(x.dtype)  # autocast may have lowered it
         return list(product.split(self.out_channels, dim=-1))
 

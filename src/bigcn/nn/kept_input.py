@@ -10,7 +10,7 @@ from bigcn.feature_graphs import FeatureGraph
 from bigcn.feature_graphs.base import Operand
 from bigcn.filters import Hop
 from bigcn.nn.cache import TensorCache, may_keep
-from bigcn.nn.cost import WIDE_FEATURES, filter_once, sparse_or_none
+from bigcn.nn.cost import WIDE_FEATURES, columns_suit, filter_once, sparse_or_none
 from bigcn.nn.two_way_filter import TwoWayFilter
 from bigcn.node_graphs import SpreadGraph
 from bigcn.sparse import SparseMatrix, is_sparse, sparse_from_tensor
@@ -18,7 +18,7 @@ from bigcn.sparse import SparseMatrix, is_sparse, sparse_from_tensor
 
 class KeepsInput:
     """The caches of a layer: its node graph, its exact node filter if that is dense, its feature graph if that is
-    computed from the input, sparse features, and features that are filtered once.
+    computed from the input, features as a sparse matrix or by columns, and features that are filtered once.
     """
 
     cached: bool
@@ -29,10 +29,11 @@ class KeepsInput:
 
     def _make_caches(self) -> None:
         self._graphs, self._operands, self._features = TensorCache(), TensorCache(), TensorCache()
-        self._filtered, self._resolvents = TensorCache(), TensorCache()
+        self._filtered, self._resolvents, self._columns = TensorCache(), TensorCache(), TensorCache()
 
     def _forget(self) -> None:
-        for cache in (self._graphs, self._operands, self._features, self._filtered, self._resolvents):
+        kept = (self._graphs, self._operands, self._features, self._filtered, self._resolvents, self._columns)
+        for cache in kept:
             cache.clear()
 
     def _filter_versions(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor) -> Hashable | None:
@@ -95,6 +96,13 @@ class KeepsInput:
             return None
         matrix: SparseMatrix | None = self._features.get((x,), None, lambda: sparse_or_none(x))
         return matrix
+
+    def _dense_features(self, x: Tensor) -> Tensor:
+        """Returns dense features for a product, by columns where that suits the tensor cores of a GPU better."""
+        if self._columns.given or (self._may_cache(x) and columns_suit(x)):
+            columns: Tensor = self._columns.get((x,), None, lambda: x.t().contiguous())
+            return columns.t()
+        return x
 
     def _may_cache(self, *tensors: object) -> bool:
         """Caches only what a later call can be compared with: tensors, and nothing where there are none."""
