@@ -15,6 +15,7 @@ from torch import Tensor
 from torch_geometric.nn import GCN
 
 from bigcn.bench.timing import Ratio, compare_times, interleaved, row
+from bigcn.memory import keep_freed_memory
 from bigcn.nn import BiGCN
 
 FEATURES, HIDDEN, CLASSES, DEGREE = 100, 16, 10, 20
@@ -109,4 +110,5 @@ def _exponent(points: list[tuple[float, float]]) -> float:
 
 def main(size: int, rounds: int) -> None:
     """Prints what :func:`measure` finds, for the process that asked."""
+    keep_freed_memory()
     print(json.dumps(measure(size, rounds)))

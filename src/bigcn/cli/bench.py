@@ -13,6 +13,7 @@ from bigcn.cli.common import errors, names, output, print_json, resolve_device
 from bigcn.datasets import DatasetUnavailable, load_dataset
 from bigcn.experiments.records import current_versions, describe_host, utc_now
 from bigcn.files import write_text
+from bigcn.memory import keep_freed_memory
 
 GRAPHS = "cora,citeseer,pubmed,dblp,computers,photo"
 #: Benches that run on graphs.
@@ -40,6 +41,7 @@ def bench(
     if unknown:
         raise ValueError(f"unknown bench {', '.join(sorted(unknown))}; there are {', '.join(BENCHES)}")
     where = resolve_device(device)
+    keep_freed_memory()
     rows: list[dict[str, Any]] = []
     for name in names("digits,cora" if quick else graphs, "--graphs") if ON_GRAPHS.keys() & set(chosen) else ():
         try:

@@ -12,6 +12,7 @@ from bigcn.cli.executors import ExecutorOption, RayAddressOption, executor_devic
 from bigcn.experiments.comparison import Comparison, ComparisonResult, run_comparison
 from bigcn.experiments.records import SUMMARY_COLUMNS, RunResult, RunSpec
 from bigcn.experiments.store import RunStore
+from bigcn.memory import keep_freed_memory
 from bigcn.nn.registry import model_names
 from bigcn.report import comparison_table, save_curves, write_csv, write_page
 
@@ -59,6 +60,7 @@ def compare(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")] = False,
 ) -> None:
+    keep_freed_memory()
     training: dict[str, Any] = {"deterministic": True} if deterministic else {}
     if max_epochs is not None:
         training["max_epochs"] = max_epochs

@@ -15,6 +15,7 @@ from bigcn.experiments.paper import EXPERIMENTS, SEEDS, Experiment
 from bigcn.experiments.records import DEVICES, RunResult, RunSpec
 from bigcn.experiments.reproduction import Reproduction, Setting
 from bigcn.experiments.store import RunStore
+from bigcn.memory import keep_freed_memory
 from bigcn.nn.model_spec import suggest
 from bigcn.report.words import plural
 
@@ -59,6 +60,7 @@ def reproduce(
         chosen = [_only(experiment, names(graphs.lower(), "--graphs")) for experiment in chosen]
     if report and not store.exists():
         raise ValueError(f"there is no store of runs at {store}")
+    keep_freed_memory()
     workers = make_executor(executor, ray_address, minutes)
     store.parent.mkdir(parents=True, exist_ok=True)
     with RunStore(store) as runs:

@@ -24,6 +24,7 @@ from bigcn.experiments.own import PREFIX, OwnResult, folder_name
 from bigcn.experiments.own_runs import run_own
 from bigcn.experiments.records import RunResult, RunSpec, summarise
 from bigcn.experiments.store import RunStore
+from bigcn.memory import keep_freed_memory
 from bigcn.nn.registry import get_model
 from bigcn.report.own import own_table
 from bigcn.training import Progress
@@ -84,6 +85,7 @@ def train(
     for rival in rivals:
         get_model(rival)
     where = resolve_device(device)
+    keep_freed_memory()
     if shards.is_sharded(nodes):
         tables: dict[str, Any] = {"EDGES": edges, "--label": label, "--id": id, "--source": source, "--target": target}
         tables |= {"--weight": weight, "--features": features, "--split": split, "--no-standardize": no_standardize}

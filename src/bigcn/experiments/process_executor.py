@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from bigcn.experiments.execution import Unit, run_unit
 from bigcn.experiments.graphs import GraphSource
 from bigcn.experiments.records import RunResult
+from bigcn.memory import keep_freed_memory
 
 _graphs = GraphSource()
 
@@ -104,6 +105,7 @@ def _begin(threads: int) -> None:
     import torch
 
     torch.set_num_threads(threads)
+    keep_freed_memory()
 
 
 def _run(unit: Unit) -> list[RunResult]:
