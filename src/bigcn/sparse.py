@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from bigcn.filters import Hop, chebyshev_sum
-from bigcn.sparse_ops import chebyshev, row_numbers, spmm
+from bigcn.sparse_ops import chebyshev, product, row_numbers
 
 
 class SparseMatrix(NamedTuple):
@@ -30,10 +30,10 @@ class SparseMatrix(NamedTuple):
     def matmul(self, block: Tensor) -> Tensor:
         """Multiplies a dense block, :obj:`[num_cols, h]` or :obj:`[batch, num_cols, h]`."""
         if block.dim() == 2:
-            return spmm(*self[:6], block)
+            return product(*self[:6], block)
         batch, _, width = block.shape
         wide = block.permute(1, 0, 2).reshape(self.num_cols, batch * width)
-        return spmm(*self[:6], wide).view(self.num_rows, batch, width).permute(1, 0, 2)
+        return product(*self[:6], wide).view(self.num_rows, batch, width).permute(1, 0, 2)
 
     def __call__(self, block: Tensor) -> Tensor:
         """A matrix of a normalised graph is itself the hop that filters take."""
@@ -41,7 +41,7 @@ class SparseMatrix(NamedTuple):
 
     def transpose_matmul(self, block: Tensor) -> Tensor:
         """Multiplies a dense block by the transpose."""
-        return spmm(self.crow_t, self.col_t, self.value_t, self.crow, self.col, self.value, block)
+        return product(self.crow_t, self.col_t, self.value_t, self.crow, self.col, self.value, block)
 
 
 def sparse_from_edges(row: Tensor, col: Tensor, value: Tensor, shape: tuple[int, int]) -> SparseMatrix:

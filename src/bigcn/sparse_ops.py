@@ -9,6 +9,7 @@ import importlib
 import importlib.util
 import warnings
 from collections.abc import Callable, MutableMapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache, partial
 from typing import Any
 
@@ -30,6 +31,10 @@ def spmm(
     crow: Tensor, col: Tensor, value: Tensor, crow_t: Tensor, col_t: Tensor, value_t: Tensor, block: Tensor
 ) -> Tensor:
     """Multiplies a CSR matrix with a dense block; the transposed arrays serve the backward pass."""
+    return _multiply(crow, col, value, block)
+
+
+def _multiply(crow: Tensor, col: Tensor, value: Tensor, block: Tensor) -> Tensor:
     dtype = _product_dtype(block)
     multiply = _multiplier(crow, col, value, block.to(dtype))
     with _own_precision(block):
@@ -61,6 +66,35 @@ def _backward(ctx: torch.autograd.function.FunctionCtx, grad: Tensor) -> tuple[T
 
 
 spmm.register_autograd(_backward, setup_context=_setup_context)
+
+
+class _Product(torch.autograd.Function):
+    """The same product without what an operator needs to be compiled, mapped or differentiated by its values, which on
+    a small graph takes longer than the product.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Tensor) -> Tensor:
+        crow, col, value, crow_t, col_t, value_t, block = inputs
+        ctx.save_for_backward(crow_t, col_t, value_t, crow, col, value)
+        return _multiply(crow, col, value, block)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        crow, col, value, crow_t, col_t, value_t = ctx.saved_tensors
+        return (None,) * 6 + (product(crow, col, value, crow_t, col_t, value_t, grads[0].contiguous()),)
+
+
+def product(
+    crow: Tensor, col: Tensor, value: Tensor, crow_t: Tensor, col_t: Tensor, value_t: Tensor, block: Tensor
+) -> Tensor:
+    """Multiplies a CSR matrix with a dense block, see :func:`spmm`, by the shortest way there is."""
+    arrays = crow, col, value, crow_t, col_t, value_t
+    plain = type(block) is Tensor and not (value.requires_grad or value_t.requires_grad)
+    if not plain or torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None:
+        return spmm(*arrays, block)
+    out: Tensor = _Product.apply(*arrays, block)
+    return out
 
 
 @spmm.register_vmap
@@ -251,9 +285,10 @@ def _product_dtype(block: Tensor) -> torch.dtype:
     return torch.float32 if block.dtype in (torch.float16, torch.bfloat16) else block.dtype
 
 
-def _own_precision(block: Tensor) -> torch.autocast:
+def _own_precision(block: Tensor) -> AbstractContextManager[object]:
     """Keeps autocast out, which would ask for a half-precision product."""
-    return torch.autocast(block.device.type, enabled=False)
+    kind = block.device.type
+    return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext()
 
 
 def _multiplier(crow: Tensor, col: Tensor, value: Tensor, block: Tensor) -> Callable[..., Tensor]:

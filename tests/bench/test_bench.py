@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from bigcn.bench import timing
 from bigcn.bench.growth import growth
 from bigcn.bench.settings import ROUNDS, TOLERANCES, WIDTHS, against_settings
 from bigcn.bench.steps import FEATURE_GRAPHS, against_direct, against_peer
@@ -13,11 +14,26 @@ from bigcn.datasets import digits
 COLUMNS = {"bench", "graph", "contender", "against", "ratio", "spread"}
 
 
-def test_contenders_take_turns():
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that stands still unless told."""
+    now = [0.0]
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: now[0])
+    return now
+
+
+def test_contenders_take_turns_of_calls_in_a_row(clock):
     turns = []
-    times = interleaved({"a": lambda: turns.append("a"), "b": lambda: turns.append("b")}, rounds=3)
-    assert turns == ["a", "b"] * 5
-    assert [len(seconds) for seconds in times.values()] == [3, 3]
+
+    def takes(name, seconds):
+        turns.append(name)
+        clock[0] += seconds
+
+    contenders = {"a": lambda: takes("a", 0.6 * timing.TURN), "b": lambda: takes("b", 10 * timing.TURN)}
+    times = interleaved(contenders, rounds=3)
+    assert turns == ["a", "a", "b"] * 5
+    assert times["a"] == pytest.approx([0.6 * timing.TURN] * 3)
+    assert times["b"] == pytest.approx([10 * timing.TURN] * 3)
 
 
 def test_ratio_is_the_time_of_the_other_over_that_of_the_contender():

@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 
 import torch
 
+#: How many seconds a turn takes at least.
+TURN = 0.3
+
 
 class Ratio(NamedTuple):
     """How much faster a contender is than another: above one if it is.
@@ -24,11 +27,14 @@ class Ratio(NamedTuple):
 def interleaved(
     contenders: Mapping[str, Callable[[], object]], rounds: int, device: str = "cpu"
 ) -> dict[str, list[float]]:
-    """Times contenders in turns and returns the seconds of every round.
+    """Times contenders in turns and returns the seconds of a call in every round.
+
+    A turn is as many calls in a row as fit into :data:`TURN`, at least one: steps of training follow each other, and a
+    short one would otherwise find in the caches what the other contenders left there.
 
     Args:
         contenders (dict): What to call, by name.
-        rounds (int): How often each is called, after two calls that do not count.
+        rounds (int): How many turns each has, after two that do not count.
         device (str, optional): The device to wait for. (default: :obj:`"cpu"`)
     """
     wait = torch.cuda.synchronize if device == "cuda" else lambda: None
@@ -36,11 +42,13 @@ def interleaved(
     for turn in range(rounds + 2):
         for name, call in contenders.items():
             wait()
-            start = time.perf_counter()
-            call()
-            wait()
+            start, calls = time.perf_counter(), 0
+            while calls == 0 or time.perf_counter() - start < TURN:
+                call()
+                wait()
+                calls += 1
             if turn >= 2:
-                times[name].append(time.perf_counter() - start)
+                times[name].append((time.perf_counter() - start) / calls)
     return times
 
 
