@@ -29,8 +29,8 @@ def interleaved(
 ) -> dict[str, list[float]]:
     """Times contenders in turns and returns the seconds of a call in every round.
 
-    A turn is as many calls in a row as fit into :data:`TURN`, at least one: steps of training follow each other, and a
-    short one would otherwise find in the caches what the other contenders left there.
+    A turn is as many calls in a row as fit into :data:`TURN`, at least one, after one that does not count: steps of
+    training follow each other, and would otherwise find in the caches what the other contenders left there.
 
     Args:
         contenders (dict): What to call, by name.
@@ -41,6 +41,7 @@ def interleaved(
     times: dict[str, list[float]] = {name: [] for name in contenders}
     for turn in range(rounds + 2):
         for name, call in contenders.items():
+            call()
             wait()
             start, calls = time.perf_counter(), 0
             while calls == 0 or time.perf_counter() - start < TURN:

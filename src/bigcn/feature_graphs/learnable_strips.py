@@ -45,6 +45,8 @@ def product(upper: Tensor, scale: Tensor, block: Tensor, self_loops: bool, row_s
 
 def _product(upper: Tensor, scale: Tensor, block: Tensor, self_loops: bool, row_sums: bool = False) -> Tensor:
     size = block.size(-1)
+    if upper.is_cpu and upper.dim() == 1 and not row_sums:
+        return _product_of_columns(upper, scale, block, self_loops)
     scaled = (block * scale).contiguous()
     if row_sums:  # those of N are its product with ones
         scaled = torch.cat([scaled, scale], dim=-2)
@@ -56,6 +58,20 @@ def _product(upper: Tensor, scale: Tensor, block: Tensor, self_loops: bool, row_
         add(out_part, scaled.narrow(-1, start, size - start), matrix.mT)
         add(out.narrow(-1, start, size - start), scaled_part, matrix)
     return out.mul_(scale)
+
+
+def _product_of_columns(upper: Tensor, scale: Tensor, block: Tensor, self_loops: bool) -> Tensor:
+    """The same, a sixth faster: a CPU likes narrow blocks to have few columns rather than few rows, but not an odd
+    number of them.
+    """
+    size, factor = block.size(-1), scale.t()
+    scaled = (block.t() * factor).contiguous()
+    out = scaled.clone() if self_loops else torch.zeros_like(scaled)
+    cuts = zip(strip_views(upper, size), out.split(STRIP), scaled.split(STRIP), strict=True)
+    for start, (matrix, out_part, scaled_part) in zip(range(0, size, STRIP), cuts, strict=True):
+        out_part.addmm_(matrix, scaled[start:])
+        out[start:].addmm_(matrix.t(), scaled_part)
+    return out.mul_(factor).t().contiguous()
 
 
 def gradient(first: Tensor, second: Tensor, upper: Tensor) -> Tensor:
