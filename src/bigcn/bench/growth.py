@@ -23,7 +23,7 @@ FEATURES, HIDDEN, CLASSES, DEGREE = 100, 16, 10, 20
 FIT_FROM = 30_000
 
 
-def growth(sizes: tuple[int, ...], rounds: int) -> Iterator[dict[str, Any]]:
+def growth(sizes: tuple[int, ...], rounds: int, keep_memory: bool = False) -> Iterator[dict[str, Any]]:
     """Measures synthetic graphs, each in a process of its own so that its memory is its own, and fits powers of n.
 
     The fit leaves out graphs of fewer than :data:`FIT_FROM` nodes if there are at least two others.
@@ -31,10 +31,11 @@ def growth(sizes: tuple[int, ...], rounds: int) -> Iterator[dict[str, Any]]:
     Args:
         sizes (tuple[int, ...]): The numbers of nodes.
         rounds (int): How often each step is timed.
+        keep_memory (bool, optional): Whether the processes keep the memory that they free. (default: :obj:`False`)
     """
     measured = []
     for size in sizes:
-        words = [sys.executable, "-c", f"from bigcn.bench.growth import main; main({size}, {rounds})"]
+        words = [sys.executable, "-c", f"from bigcn.bench.growth import main; main({size}, {rounds}, {keep_memory})"]
         outcome = subprocess.run(words, capture_output=True, text=True, check=False)
         if outcome.returncode:
             raise ValueError(f"the step on {size:,} nodes failed: {outcome.stderr.strip().splitlines()[-1]}")
@@ -108,7 +109,8 @@ def _exponent(points: list[tuple[float, float]]) -> float:
     return statistics.linear_regression(xs, ys).slope
 
 
-def main(size: int, rounds: int) -> None:
+def main(size: int, rounds: int, keep_memory: bool) -> None:
     """Prints what :func:`measure` finds, for the process that asked."""
-    keep_freed_memory()
+    if keep_memory:
+        keep_freed_memory()
     print(json.dumps(measure(size, rounds)))

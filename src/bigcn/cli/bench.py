@@ -27,6 +27,7 @@ def bench(
     quick: Annotated[bool, typer.Option(help="Digits and Cora, fewer rounds, smaller graphs.")] = False,
     rounds: Annotated[int, typer.Option(help="How often each contender is timed.", min=2)] = 9,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "cpu",
+    keep_memory: Annotated[bool, typer.Option(help="Keep freed memory, as the commands that train do.")] = False,
     out: Annotated[Path | None, typer.Option("--output", "-o", help="Also store the results as JSON here.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")] = False,
 ) -> None:
@@ -41,7 +42,8 @@ def bench(
     if unknown:
         raise ValueError(f"unknown bench {', '.join(sorted(unknown))}; there are {', '.join(BENCHES)}")
     where = resolve_device(device)
-    keep_freed_memory()
+    if keep_memory:
+        keep_freed_memory()
     rows: list[dict[str, Any]] = []
     for name in names("digits,cora" if quick else graphs, "--graphs") if ON_GRAPHS.keys() & set(chosen) else ():
         try:
@@ -57,7 +59,7 @@ def bench(
                 rows += _told(list(measure(name, data, turns, where)), as_json)
     if "growth" in chosen:
         sizes = (10_000, 30_000, 100_000) if quick else (10_000, 30_000, 100_000, 300_000, 1_000_000)
-        rows += _told(list(growth(sizes, 3 if quick else 5)), as_json)
+        rows += _told(list(growth(sizes, 3 if quick else 5, keep_memory)), as_json)
     document = {
         "measured": utc_now(),
         "host": describe_host(),

@@ -52,7 +52,9 @@ one, it is the 95 % confidence interval over paired seeds. What has not run is n
   chooses: the best mean validation score over the first {len(setting.choice_seeds)} seeds wins, at one amount of noise
   for all amounts. What won is in the column `chosen` of the tables in `results/`.
 - **Our form** is BiGCN with the exact node filter and whichever feature graph validation picks, tuned with as many
-  candidates as every baseline.
+  candidates as every baseline. For nodes they are three forms under four weight decays; the three are those of 39 that
+  came closest to the best on validation data beforehand (`python benchmarks/candidate_forms.py`), a search that no
+  baseline had.
 """
     if setting.seeds != SEEDS or setting.max_epochs is not None:
         limits = [f"{len(setting.seeds)} of {plural(len(SEEDS), 'seed')}"]
