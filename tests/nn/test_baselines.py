@@ -287,3 +287,18 @@ def test_dropout_on_the_input_is_dropout(share):
     assert model.drop_input(x, 0.3, False) is x
     x[:, 0] = 1.0  # in place: what was kept no longer holds
     assert (model.drop_input(x, 0.3, True)[:, 0] != 0).any()
+
+
+@pytest.mark.parametrize("name", ["GraphSAGE", "GIN", "GCN", "GDC"])
+def test_dropout_may_come_before_the_first_layer_or_not(name, graph):
+    x, edges = graph
+    weight = torch.ones(edges.size(1)) if name == "GDC" else None
+    outs = {}
+    for drops in (False, True):
+        torch.manual_seed(1)
+        model = getattr(baselines, name)(9, 8, 1, 4, dropout=0.5, drops_input=drops)
+        outs[drops] = [model(x, edges, weight) for _ in range(2)]
+        torch.testing.assert_close(model.eval()(x, edges, weight), outs[False][0])
+    # A single layer has no other place for dropout.
+    torch.testing.assert_close(*outs[False])
+    assert not torch.allclose(*outs[True])

@@ -203,6 +203,27 @@ def test_hidden_layers_can_have_another_graph():
     assert graphs_of(BiGCN(D, 8, 2, C, hidden_feature_graph="learnable")) == [NoGraph, LearnableGraph]
 
 
+def test_hidden_layers_can_have_another_node_strength():
+    model = BiGCN(D, 8, 3, C, node_strength=0.0, hidden_node_strength=10.0)
+    assert [conv.filter.node_strength for conv in model.convs] == [0.0, 10.0, 10.0]
+    assert [conv.filter.node_strength for conv in BiGCN(D, 8, 2, C, node_strength=3.0).convs] == [3.0, 3.0]
+
+
+def test_without_a_strength_below_a_model_predicts_and_then_smooths():
+    torch.manual_seed(0)
+    edge_index = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
+    x = torch.randn(4, D)
+    model = BiGCN(D, 8, 2, C, node_strength=0.0, hidden_node_strength=4.0, iterations=1, p=1.0, tolerance=1e-7)
+    first, second = model.convs
+    adjacency = torch.zeros(4, 4).index_put((edge_index[0], edge_index[1]), torch.ones(6))
+    scale = adjacency.sum(0).rsqrt()
+    resolvent = torch.linalg.inv(torch.eye(4) + 4.0 * (torch.eye(4) - scale[:, None] * adjacency * scale))
+    predicted = first(x, edge_index[:, :0]).relu() @ second.lin.weight.t()
+    unchanged, smoothed = second.filter.coefficients.sum(dim=1)  # of the powers of the filter
+    expected = (unchanged * torch.eye(4) + smoothed * resolvent) @ predicted + second.bias
+    torch.testing.assert_close(model(x, edge_index), expected, rtol=1e-4, atol=1e-5)
+
+
 def test_arguments_of_a_named_graph_reach_every_layer():
     model = BiGCN(D, 8, 2, C, feature_graph="learnable", feature_graph_kwargs={"init": "constant", "self_loops": False})
     for conv in model.convs:

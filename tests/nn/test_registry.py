@@ -153,6 +153,8 @@ def test_taylor_brings_the_strengths_of_the_paper():
     found = settings_of("bigcn:taylor", ModelContext("photo", "clean", "node", 12, 5))
     assert (found["p"], found["node_strength"], found["feature_strength"]) == (1.5, 0.8, 0.8)
     assert settings_of("bigcn:taylor+node=0.3+p=2")["node_strength"] == 0.3
+    found = settings_of("bigcn:exact+none+node=0+hidden=10")
+    assert (found["node_strength"], found["hidden_node_strength"]) == (0.0, 10.0)
     assert "p" not in settings_of("bigcn:exact")
 
 
