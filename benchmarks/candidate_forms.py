@@ -96,7 +96,7 @@ def best_triples(rows: list[dict[str, Any]], count: int = 10) -> list[tuple[floa
         form = (row["form"], row["hidden_channels"], row["dropout"])
         cell[form] = max(cell.get(form, 0.0), row["validation"])
     everything = sorted({form for cell in best.values() for form in cell})
-    found = []
+    found: list[tuple[float, tuple[Form, ...]]] = []
     for triple in itertools.combinations(everything, 3):
         gaps = [max(cell.values()) - max(cell.get(form, 0.0) for form in triple) for cell in best.values()]
         found.append((sum(gaps) / len(gaps), triple))
