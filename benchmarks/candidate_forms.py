@@ -68,8 +68,9 @@ def experiment(noisy: bool) -> Experiment:
         for words, hidden, dropout in forms(noisy)
         for decay in decays((words, hidden, dropout), noisy)
     )
-    series = [Series("node", graph, "noise-level", (0.5,)) for graph in NOISY] if noisy else []
-    return Experiment("forms", "Forms", tuple(series or (Series("node", graph) for graph in NODE_GRAPHS)), contenders)
+    clean = tuple(Series("node", graph) for graph in NODE_GRAPHS)
+    noise = tuple(Series("node", graph, "noise-level", (0.5,)) for graph in NOISY)
+    return Experiment("forms", "Forms", noise if noisy else clean, contenders)
 
 
 def rows_of(work: Reproduction) -> list[dict[str, Any]]:

@@ -77,6 +77,15 @@ def test_edited_or_other_values_are_cut_anew(small_cache):
     assert len(small_cache) == 3
 
 
+def test_values_that_were_edited_often_are_cut_once(small_cache):
+    matrix, x = matrix_of(40, 40, 1000), torch.randn(40, 4, dtype=torch.float64)
+    for _ in range(300):
+        matrix.value.mul_(1)
+    for _ in range(WORTH_FROM + 3):
+        matrix.matmul(x)
+    assert len(small_cache) == 1
+
+
 def test_cutting_follows_the_cache_and_the_rows():
     def wanted(nodes, width, degree):
         return num_blocks(nodes, nodes * degree, torch.empty(nodes, width, device="cpu"))

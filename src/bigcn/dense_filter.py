@@ -10,7 +10,7 @@ from torch import Tensor
 
 from bigcn.sparse import SparseMatrix
 from bigcn.sparse_diagonal import mapped
-from bigcn.sparse_ops import row_numbers
+from bigcn.sparse_ops import own_precision, row_numbers
 
 #: The most that a dense filter may take.
 MAX_BYTES = 2**30
@@ -52,7 +52,7 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def forward(matrix: Tensor, block: Tensor) -> Tensor:
-        with torch.autocast(block.device.type, enabled=False):
+        with own_precision(block):
             return (matrix @ block.to(matrix.dtype)).to(block.dtype)
 
     @staticmethod

@@ -29,12 +29,15 @@ class _Known:
     """What is known of a matrix.
 
     Args:
-        arrays (tuple): Its pointers and values, with their versions.
+        crow, value (torch.Tensor): Its pointers and values.
+        versions (tuple[int, ...]): The versions of these and of its columns.
         products (int): How many there have been.
         blocks (dict): Its blocks of columns, by their number.
     """
 
-    arrays: tuple[Tensor, int, Tensor, int, int]
+    crow: Tensor
+    value: Tensor
+    versions: tuple[int, ...]
     products: int = 0
     blocks: dict[int, Blocks] = field(default_factory=dict)
 
@@ -53,10 +56,10 @@ def column_blocks(crow: Tensor, col: Tensor, value: Tensor, block: Tensor) -> Bl
     count = num_blocks(crow.numel() - 1, col.numel(), block)
     if count < 2:
         return None
-    arrays = (crow, crow._version, value, value._version, col._version)
+    versions = (crow._version, value._version, col._version)
     known = _known.get(col)
-    if known is None or not all(a is b for a, b in zip(known.arrays, arrays, strict=True)):
-        known = _known[col] = _Known(arrays)
+    if known is None or known.crow is not crow or known.value is not value or known.versions != versions:
+        known = _known[col] = _Known(crow, value, versions)
     known.products += 1
     if known.products < WORTH_FROM:
         return None

@@ -37,7 +37,7 @@ def spmm(
 def _multiply(crow: Tensor, col: Tensor, value: Tensor, block: Tensor) -> Tensor:
     dtype = _product_dtype(block)
     multiply = _multiplier(crow, col, value, block.to(dtype))
-    with _own_precision(block):
+    with own_precision(block):
         return multiply(block.to(dtype)).to(block.dtype)
 
 
@@ -153,7 +153,7 @@ def chebyshev(
 
     degree = coefficients.size(0) - 1
     older, newer = None, minus_term(torch.zeros_like(blocks[0]), degree).neg_()
-    with _own_precision(parts):
+    with own_precision(parts):
         for j in range(degree - 1, -1, -1):
             rest = minus_term(torch.zeros_like(blocks[0]) if older is None else older, j)
             older, newer = newer, multiply(newer, rest, -1, 2 if j else 1)
@@ -175,7 +175,7 @@ def chebyshev_adjoint(crow: Tensor, col: Tensor, value: Tensor, coefficients: Te
     multiply = _multiplier(crow, col, value, older)
     groups = scales.size(2), -1, grad.size(1)
     total = scales[0] * older.reshape(groups)
-    with _own_precision(grad):
+    with own_precision(grad):
         for j in range(1, coefficients.size(0)):
             if newer is None:
                 newer = multiply(older)
@@ -285,7 +285,7 @@ def _product_dtype(block: Tensor) -> torch.dtype:
     return torch.float32 if block.dtype in (torch.float16, torch.bfloat16) else block.dtype
 
 
-def _own_precision(block: Tensor) -> AbstractContextManager[object]:
+def own_precision(block: Tensor) -> AbstractContextManager[object]:
     """Keeps autocast out, which would ask for a half-precision product."""
     kind = block.device.type
     return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext()
