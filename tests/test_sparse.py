@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bigcn.sparse import SparseMatrix, chebyshev_filter, coordinates, is_sparse, sparse_from_edges, sparse_from_tensor
-from bigcn.sparse_ops import chebyshev, chebyshev_adjoint, spmm
+from bigcn.sparse_chebyshev import chebyshev, chebyshev_adjoint
+from bigcn.sparse_ops import spmm
 
 LAYOUTS = [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc]
 

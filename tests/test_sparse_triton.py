@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from bigcn.sparse import chebyshev_filter, sparse_from_edges
-from bigcn.sparse_ops import chebyshev, chebyshev_adjoint
+from bigcn.sparse_chebyshev import chebyshev, chebyshev_adjoint
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 pytestmark = pytest.mark.skipif(
@@ -68,3 +68,43 @@ def test_filters_on_a_gpu_take_them_and_repeat_themselves():
     on_cpu = parts.detach().cpu().requires_grad_()
     expected = chebyshev_filter(matrix_cpu, scales[:, :, 0, 0].cpu(), list(on_cpu.unbind(0)))
     assert torch.allclose(outs[0][0].cpu(), expected, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("width", [1, 7, 8, 16, 30, 64, 70])
+def test_plain_products_are_those_of_dense_matrices(width, dtype):
+    from bigcn import sparse_triton
+
+    matrix, _, parts = problem(12, width, 2, 0, 1, False, dtype)
+    x, rest = parts
+    dense = torch.zeros(12, 12, dtype=dtype, device=DEVICE)
+    rows = torch.repeat_interleave(torch.arange(12, device=DEVICE), matrix.crow.diff())
+    dense.index_put_((rows, matrix.col), matrix.value, accumulate=True)
+    near = {"rtol": 1e-5, "atol": 1e-5} if dtype == torch.float32 else {"rtol": 1e-12, "atol": 1e-12}
+    assert torch.allclose(sparse_triton.multiply(*matrix[:3], x), dense @ x, **near)
+    added = sparse_triton.multiply(*matrix[:3], x, rest, -1, 2)
+    assert torch.allclose(added, 2 * dense @ x - rest, **near)
+    # An empty row, and blocks that do not lie in one piece.
+    crow = torch.tensor([0, 0, 2], device=DEVICE)
+    few = crow, matrix.col[:2], matrix.value[:2]
+    apart = torch.stack([x, rest], dim=-1)[..., 0]
+    assert torch.allclose(sparse_triton.multiply(*few, apart)[1], matrix.value[:2] @ x[matrix.col[:2]], **near)
+    assert sparse_triton.multiply(*few, x)[0].abs().sum() == 0
+    found = sparse_triton.sampled(matrix.crow, matrix.col, x, rest)
+    assert torch.allclose(found, (x[rows] * rest[matrix.col]).sum(-1), **near)
+
+
+@pytest.mark.skipif(INTERPRETED, reason="needs a GPU")
+def test_narrow_products_on_a_gpu_take_them(monkeypatch):
+    from bigcn import sparse_triton
+
+    asked = []
+    plain = sparse_triton.multiply
+    monkeypatch.setattr(sparse_triton, "multiply", lambda *args: asked.append(args[3].size(1)) or plain(*args))
+    matrix, _, parts = problem(300, 70, 1, 0, 1, False, torch.float32)
+    narrow = parts[0, :, :16].contiguous().requires_grad_()
+    matrix.matmul(narrow).sum().backward()
+    assert asked == [16, 16]
+    assert torch.allclose(narrow.grad, matrix.transpose_matmul(torch.ones_like(narrow)), atol=1e-5)
+    matrix.matmul(parts[0])
+    assert 70 not in asked

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from bigcn.filters import Hop, chebyshev_sum
-from bigcn.sparse_ops import chebyshev, product, row_numbers
+from bigcn.sparse_chebyshev import chebyshev
+from bigcn.sparse_ops import product, row_numbers
 
 
 class SparseMatrix(NamedTuple):

@@ -1,7 +1,9 @@
-r"""A hop on a graph together with what a filter adds to it, as one Triton kernel.
+r"""Products of sparse matrices and narrow blocks as Triton kernels.
 
-An exact filter takes some thirty hops, and on a small graph the time of a hop is the time to start it: here it is one
-kernel instead of four. Rows are added up in order, so that the result is always the same.
+An exact filter takes some thirty hops, and on a small graph the time of a hop is the time to start it: here a hop, with
+what the filter adds to it, is one kernel instead of four. A product with a narrow block, as every member of a
+population with a graph of its own has, is several times faster than cuSPARSE's. Rows are added up in order, so that the
+result is always the same.
 """
 
 # Kernels are no Python, and Triton is where GPUs are.
@@ -71,7 +73,7 @@ def _hop(
 
 
 def clenshaw(crow: Tensor, col: Tensor, value: Tensor, scales: Tensor, parts: Tensor) -> Tensor:
-    """The same as :func:`bigcn.sparse_ops.chebyshev`, for contiguous tensors of one precision.
+    """The same as :func:`bigcn.sparse_chebyshev.chebyshev`, for contiguous tensors of one precision.
 
     Args:
         crow, col, value (torch.Tensor): The matrix.
@@ -88,7 +90,7 @@ def clenshaw(crow: Tensor, col: Tensor, value: Tensor, scales: Tensor, parts: Te
 
 
 def clenshaw_adjoint(crow: Tensor, col: Tensor, value: Tensor, scales: Tensor, grad: Tensor) -> Tensor:
-    """The same as :func:`bigcn.sparse_ops.chebyshev_adjoint`, for contiguous tensors of one precision."""
+    """The same as :func:`bigcn.sparse_chebyshev.chebyshev_adjoint`, for contiguous tensors of one precision."""
     rows, width = grad.shape
     totals = (scales[0].unsqueeze(2) * grad.view(scales.size(2), -1, width)).reshape(-1, rows, width).contiguous()
     # The second polynomial is one hop of the first, and so comes without one before it.
@@ -100,3 +102,80 @@ def clenshaw_adjoint(crow: Tensor, col: Tensor, value: Tensor, scales: Tensor, g
             base = older.clone() if j == 2 else older  # the gradient itself stays as it is
             older, newer = newer, _hop((crow, col, value), newer, base, totals, scales[j], 2, True)
     return totals
+
+
+#: Neighbours that a plain product fetches at once, by the columns that one program works on.
+AT_ONCE = {8: 32, 16: 32, 32: 16, 64: 16}
+
+
+@triton.jit(do_not_specialize=["alpha", "beta"])
+def _product_kernel(
+    crow, col, value, x, rest, out, width, alpha, beta, REST: tl.constexpr, BLOCK: tl.constexpr,
+    NEIGHBOURS: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0).to(tl.int64)
+    columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = columns < width
+    start, end = tl.load(crow + row), tl.load(crow + row + 1)
+    total = tl.zeros([BLOCK], dtype=x.dtype.element_ty)
+    for first in range(start, end, NEIGHBOURS):
+        entries = first + tl.arange(0, NEIGHBOURS)
+        valid = entries < end
+        neighbours = tl.load(col + entries, mask=valid, other=0)
+        weights = tl.load(value + entries, mask=valid, other=0.0)
+        places = neighbours[:, None] * width + columns[None, :]
+        found = tl.load(x + places, mask=valid[:, None] & inside[None, :], other=0.0)
+        total += tl.sum(weights[:, None] * found, axis=0)
+    place = row * width + columns
+    if REST:
+        total = alpha * total + beta * tl.load(rest + place, mask=inside, other=0.0)
+    tl.store(out + place, total.to(x.dtype.element_ty), mask=inside)
+
+
+def multiply(
+    crow: Tensor, col: Tensor, value: Tensor, x: Tensor, rest: Tensor | None = None, beta: float = 1, alpha: float = 1
+) -> Tensor:
+    """Returns :obj:`beta * rest + alpha * matrix @ x`, or without :obj:`rest` just the product."""
+    x, rows, width = x.contiguous(), crow.numel() - 1, x.size(1)
+    out = x.new_empty(rows, width)
+    block = min(max(8, triton.next_power_of_2(width)), max(AT_ONCE))
+    _product_kernel[(rows, triton.cdiv(width, block))](
+        crow, col, value, x, x if rest is None else rest.contiguous(), out, width, float(alpha), float(beta),
+        REST=rest is not None, BLOCK=block, NEIGHBOURS=AT_ONCE[block], num_warps=1,
+    )  # fmt: skip
+    return out
+
+
+@triton.jit
+def _sampled_kernel(crow, col, left, right, out, width, BLOCK: tl.constexpr, NEIGHBOURS: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    start, end = tl.load(crow + row), tl.load(crow + row + 1)
+    for first in range(start, end, NEIGHBOURS):
+        entries = first + tl.arange(0, NEIGHBOURS)
+        valid = entries < end
+        neighbours = tl.load(col + entries, mask=valid, other=0)
+        total = tl.zeros([NEIGHBOURS], dtype=left.dtype.element_ty)
+        for begin in range(0, width, BLOCK):
+            columns = begin + tl.arange(0, BLOCK)
+            inside = columns < width
+            own = tl.load(left + row * width + columns, mask=inside, other=0.0)
+            places = neighbours[:, None] * width + columns[None, :]
+            found = tl.load(right + places, mask=valid[:, None] & inside[None, :], other=0.0)
+            total += tl.sum(own[None, :] * found, axis=1)
+        tl.store(out + entries, total, mask=valid)
+
+
+def sampled(crow: Tensor, col: Tensor, left: Tensor, right: Tensor) -> Tensor:
+    r"""Returns the entries of :math:`\mathbf{L} \mathbf{R}^{\top}` at those of a CSR pattern.
+
+    Args:
+        crow, col (torch.Tensor): The pattern.
+        left, right (torch.Tensor): The two narrow matrices.
+    """
+    left, right, width = left.contiguous(), right.contiguous(), left.size(1)
+    out = left.new_empty(col.numel())
+    block = min(max(8, triton.next_power_of_2(width)), max(AT_ONCE))
+    _sampled_kernel[(crow.numel() - 1,)](
+        crow, col, left, right, out, width, BLOCK=block, NEIGHBOURS=AT_ONCE[block], num_warps=1
+    )
+    return out

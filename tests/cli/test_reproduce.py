@@ -30,7 +30,7 @@ def test_list(bigcn):
     document = json.loads(bigcn("reproduce", "list", "--json").out)
     assert {row["name"] for row in document["experiments"]} == set(EXPERIMENTS)
     assert {row["name"] for row in document["experiments"] if row["ours"]} == {
-        "ablations", "column-noise", "depth", "protocols"
+        "ablations", "column-noise", "depth", "depth-link", "protocols"
     }  # fmt: skip
     assert not list(Path().iterdir())
 

@@ -5,6 +5,7 @@ numbers to compare with.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from bigcn.experiments.contenders import (
@@ -15,6 +16,7 @@ from bigcn.experiments.contenders import (
     Candidate,
     Contender,
 )
+from bigcn.nn.registry import get_model
 
 #: The seeds of the released code.
 SEEDS = tuple(range(5, 55, 5))
@@ -127,11 +129,16 @@ P_LAMBDA = _varied(
 DEPTHS = (2, 4, 6, 8)
 
 
-def _deep(depth: int) -> tuple[Contender, ...]:
-    def deep(name: str, title: str, model: str, **settings: object) -> Contender:
-        candidate = Candidate(model, {"num_layers": depth, **settings}, {"weight_decay": 5e-4})
-        return Contender(f"{name}@{depth}", f"{title}, {depth} layers", "fixed", (candidate,))
+LINK_DEPTHS = (1, 2)
 
+
+def _of_depth(depth: int, name: str, title: str, model: str, **settings: object) -> Contender:
+    candidate = Candidate(model, {"num_layers": depth, **settings}, {"weight_decay": 5e-4})
+    return Contender(f"{name}@{depth}", f"{title}, {depth} layer{'s' * (depth > 1)}", "fixed", (candidate,))
+
+
+def _deep(depth: int) -> tuple[Contender, ...]:
+    deep = partial(_of_depth, depth)
     return (
         deep("bigcn", "BiGCN", "bigcn"),
         deep("bigcn+gcn", "BiGCN below GCN layers", "bigcn", gcn_layers=depth - 1),
@@ -139,6 +146,14 @@ def _deep(depth: int) -> tuple[Contender, ...]:
         deep("published", "BiGCN (published)", "bigcn:published"),
         deep("gcn", "GCN", "gcn"),
         deep("gcn+jk", "GCN, jumping knowledge", "gcn", jk="cat"),
+    )
+
+
+def _deep_for_links(depth: int) -> tuple[Contender, ...]:
+    deep = partial(_of_depth, depth, hidden_channels=64, dropout=0.0)
+    return (
+        deep("bigcn", "BiGCN", "bigcn:exact+none+node=3", tolerance=1e-3),
+        *(deep(model, get_model(model).title, model) for model in ("gcn", "sage", "gat", "gin")),
     )
 
 
@@ -218,6 +233,13 @@ _ALL = (
         "Deep models",
         (Series("node", "cora"), Series("node", "cora", "noise-level", (0.5,))),
         tuple(contender for depth in DEPTHS for contender in _deep(depth)),
+        ours=True,
+    ),
+    Experiment(
+        "depth-link",
+        "One layer or two, link prediction",
+        tuple(Series("link", graph) for graph in LINK_GRAPHS),
+        tuple(contender for depth in LINK_DEPTHS for contender in _deep_for_links(depth)),
         ours=True,
     ),
     Experiment(

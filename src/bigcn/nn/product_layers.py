@@ -22,6 +22,7 @@ from bigcn.nn.cache import TensorCache, may_keep
 from bigcn.node_graphs import edges_of
 from bigcn.sparse import SparseMatrix, sparse_from_edges
 from bigcn.sparse_diagonal import joined_pattern
+from bigcn.sparse_ops import multiply, sampled_product
 
 
 def _by_product(name: str, conv: type[MessagePassing]) -> Any:
@@ -121,7 +122,7 @@ class _WeightedSum(torch.autograd.Function):
 
     @staticmethod
     def forward(value: Tensor, block: Tensor, *pattern: Tensor) -> Tensor:
-        return _csr(pattern[0], pattern[1], value) @ block
+        return multiply(pattern[0], pattern[1], value, block)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
@@ -131,10 +132,8 @@ class _WeightedSum(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         value, block, crow, col, crow_t, col_t, order = ctx.saved_tensors
         grad = grads[0].contiguous()
-        # Products of rows at the entries of the pattern alone, without gathering the rows first.
-        empty = _csr(crow, col, torch.zeros_like(value))
-        grad_value = torch.sparse.sampled_addmm(empty, grad, block.t(), beta=0.0).values()
-        return grad_value, _csr(crow_t, col_t, value.index_select(0, order)) @ grad, None, None, None, None, None
+        grad_block = multiply(crow_t, col_t, value.index_select(0, order), grad)
+        return sampled_product(crow, col, grad, block), grad_block, None, None, None, None, None
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Tensor) -> tuple[Tensor, int]:
@@ -151,11 +150,6 @@ class _WeightedSum(torch.autograd.Function):
         order = joined_pattern(crow_t, order, in_dims[4], in_dims[6], members, entries)[1]
         out = _WeightedSum.apply(value.reshape(-1), block.reshape(members * rows, -1), *joined, *joined_t, order)
         return out.view(members, rows, -1), 0
-
-
-def _csr(crow: Tensor, col: Tensor, value: Tensor) -> Tensor:
-    size = crow.numel() - 1
-    return torch.sparse_csr_tensor(crow, col, value, (size, size), check_invariants=False)
 
 
 def drop(x: Tensor, p: float, training: bool) -> Tensor:

@@ -135,7 +135,7 @@ def crossed_table(findings: Findings, experiment: Experiment, series: Series, si
     for contender in experiment.contenders:
         cell = _cell(findings, experiment, series, contender, _only(series))
         if sign == "@":
-            row, column = contender.title.rpartition(", ")[0], f"{contender.name.partition('@')[2]} layers"
+            row, _, column = contender.title.rpartition(", ")
         else:
             first, second = contender.name.partition("=")[2].split(",")
             row, column = f"p = {first}", f"λ = {second}"
