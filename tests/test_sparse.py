@@ -56,6 +56,36 @@ def test_second_derivatives():
     assert torch.autograd.gradgradcheck(product, (value.requires_grad_(), block))
 
 
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 9), st.integers(0, 30), st.integers(1, 4), st.floats(-1, 3), st.integers(0, 2**31))
+def test_a_damped_hop_is_the_hop_and_its_steps(size, entries, width, strength, seed):
+    row, col, value, dense = random_matrix(size, size, entries, seed)
+    matrix = sparse_from_edges(row, col, value, (size, size))
+    block, rest = (torch.randn(size, width, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    how_far = torch.tensor(strength, dtype=torch.float64)
+    expected = (1 - strength) * block + strength * dense @ block + rest
+    for _ in range(4):  # from the third product on the matrix is another
+        found = matrix.damped(block, rest, how_far)
+        torch.testing.assert_close(found, expected)
+        grads = torch.autograd.grad(found.square().sum(), (block, rest))
+        torch.testing.assert_close(
+            grads, torch.autograd.grad(expected.square().sum(), (block, rest), retain_graph=True)
+        )
+
+
+def test_damped_hops_have_second_derivatives_map_and_take_batches():
+    matrix = sparse_from_edges(*random_matrix(5, 5, 12, 3)[:3], (5, 5))
+    block, rest = (torch.randn(2, 5, 3, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    strength = torch.tensor(1.8, dtype=torch.float64)
+    assert torch.autograd.gradgradcheck(lambda *args: matrix.damped(*args, strength).square(), (block[0], rest[0]))
+    alone = torch.stack([matrix.damped(block[i], rest[i], strength) for i in range(2)])
+    torch.testing.assert_close(matrix.damped(block, rest, strength), alone)
+    mapped = torch.func.vmap(matrix.damped, (0, 0, None))(block, rest, strength)
+    torch.testing.assert_close(mapped, alone)
+    learned = strength.clone().requires_grad_()
+    assert torch.autograd.gradcheck(lambda s: matrix.damped(block[0].detach(), rest[0].detach(), s), learned)
+
+
 def test_batches_of_blocks():
     row, col, value, dense = random_matrix(5, 4, 11, 1)
     block = torch.randn(3, 4, 2, dtype=torch.float64)

@@ -95,10 +95,23 @@ def test_cutting_follows_the_cache_and_the_rows():
     assert wanted(1_000_000, 10, 20) == 4, "40 MB"
     assert wanted(1_000_000, 10, 8) == 2, "few entries in a row"
     assert wanted(1_000_000, 10, 3) == 1
-    assert num_blocks(10**6, 2 * 10**7, torch.empty(10**6, 10, device="meta")) == 1, "not on a CPU"
 
 
-def test_small_matrices_are_not_remembered():
+def test_small_matrices_stay_whole_and_get_short_indices():
     matrix, x = matrix_of(40, 40, 1000), torch.randn(40, 4, dtype=torch.float64)
-    assert column_blocks(*matrix[:3], x) is None
+    for _ in range(WORTH_FROM - 1):
+        assert column_blocks(*matrix[:3], x) is None
+    ((whole, first, last),) = column_blocks(*matrix[:3], x)
+    assert (first, last) == (0, 40)
+    assert whole.crow_indices().dtype == whole.col_indices().dtype == torch.int32
+    assert whole.values().data_ptr() == matrix.value.data_ptr(), "no second copy of the values"
+
+
+def test_others_are_left_alone(monkeypatch):
+    matrix = matrix_of(40, 40, 1000)
+    for _ in range(WORTH_FROM + 1):
+        assert column_blocks(*matrix[:3], torch.empty(40, 4, device="meta")) is None
+    monkeypatch.setattr(sparse_blocks, "MOST_ENTRIES", 999)
+    for _ in range(WORTH_FROM + 1):
+        assert column_blocks(*matrix[:3], torch.empty(40, 4)) is None
     assert matrix.col not in sparse_blocks._known

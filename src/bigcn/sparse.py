@@ -7,7 +7,7 @@ from torch import Tensor
 
 from bigcn.filters import Hop, chebyshev_sum
 from bigcn.sparse_chebyshev import chebyshev
-from bigcn.sparse_ops import product, row_numbers
+from bigcn.sparse_ops import damped, product, row_numbers
 
 
 class SparseMatrix(NamedTuple):
@@ -39,6 +39,12 @@ class SparseMatrix(NamedTuple):
     def __call__(self, block: Tensor) -> Tensor:
         """A matrix of a normalised graph is itself the hop that filters take."""
         return self.matmul(block)
+
+    def damped(self, block: Tensor, rest: Tensor, strength: Tensor) -> Tensor:
+        """Returns a block moved towards its product, as :func:`torch.lerp` does, plus another."""
+        if block.dim() == 2:
+            return damped(self[:6], block, rest, strength)
+        return rest + torch.lerp(block, self.matmul(block), strength)
 
     def transpose_matmul(self, block: Tensor) -> Tensor:
         """Multiplies a dense block by the transpose."""

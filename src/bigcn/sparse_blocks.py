@@ -1,8 +1,9 @@
-"""Products with large sparse matrices on a CPU, one block of columns after the other.
+"""Sparse matrices made ready for many products on a CPU.
 
-Each entry of a sparse matrix asks for a row of the dense block. Where the rows do not fit into the processor's cache,
-most of them come from main memory, one by one. Cut into blocks of columns whose rows fit, the same product is up to
-three times faster.
+Indices have 32 bits, as the library that multiplies wants them: it would copy others in each product. Each entry of a
+sparse matrix asks for a row of the dense block, and where the rows do not fit into the processor's cache, most of them
+come from main memory, one by one. Large matrices are therefore cut into blocks of columns whose rows fit, and
+multiplied block by block.
 """
 
 import math
@@ -18,8 +19,10 @@ from torch.utils.weak import WeakTensorKeyDictionary
 CACHE_BYTES = 8 * 2**20
 #: With fewer entries in a row of a block, going over all rows again takes longer than what it saves.
 ENTRIES_PER_ROW = 4
-#: From which product on a matrix is cut: cutting takes as long as a few products.
+#: From which product on a matrix is made ready: that takes as long as a few products.
 WORTH_FROM = 3
+#: Matrices with more entries keep indices of 64 bits.
+MOST_ENTRIES = 2**31 - 1
 
 Blocks = list[tuple[Tensor, int, int]]
 
@@ -46,15 +49,14 @@ _known: MutableMapping[Tensor, _Known] = WeakTensorKeyDictionary()
 
 
 def column_blocks(crow: Tensor, col: Tensor, value: Tensor, block: Tensor) -> Blocks | None:
-    """Returns the blocks of columns of a CSR matrix with their first and last column, or :obj:`None` where the whole
+    """Returns the blocks of columns of a CSR matrix with their first and last column, or :obj:`None` where the plain
     matrix does as well.
 
     Args:
         crow, col, value (torch.Tensor): The matrix.
         block (torch.Tensor): The dense block that it is to be multiplied with.
     """
-    count = num_blocks(crow.numel() - 1, col.numel(), block)
-    if count < 2:
+    if block.device.type != "cpu" or col.numel() > MOST_ENTRIES:
         return None
     versions = (crow._version, value._version, col._version)
     known = _known.get(col)
@@ -63,16 +65,18 @@ def column_blocks(crow: Tensor, col: Tensor, value: Tensor, block: Tensor) -> Bl
     known.products += 1
     if known.products < WORTH_FROM:
         return None
+    count = num_blocks(crow.numel() - 1, col.numel(), block)
     if count not in known.blocks:
-        known.blocks = {count: cut(crow, col, value, block.size(0), count)}
+        known.blocks = {count: cut(crow, col, value.detach(), block.size(0), count)}
     return known.blocks[count]
 
 
 def num_blocks(rows: int, entries: int, block: Tensor) -> int:
     """Returns into how many blocks of columns to cut a matrix, a power of two."""
-    if block.device.type != "cpu" or block.numel() * block.element_size() < 2 * CACHE_BYTES / math.sqrt(2):
+    size = block.numel() * block.element_size()
+    if size < 2 * CACHE_BYTES / math.sqrt(2):
         return 1
-    wanted = round(math.log2(block.numel() * block.element_size() / CACHE_BYTES))
+    wanted = round(math.log2(size / CACHE_BYTES))
     allowed = math.floor(math.log2(max(entries / (ENTRIES_PER_ROW * max(rows, 1)), 1)))
     return int(2 ** min(wanted, allowed))
 
@@ -85,6 +89,9 @@ def cut(crow: Tensor, col: Tensor, value: Tensor, num_cols: int, count: int) -> 
         num_cols (int): Its columns.
         count (int): The number of blocks.
     """
+    if count == 1:
+        arrays = crow.int(), col.int(), value
+        return [(torch.sparse_csr_tensor(*arrays, (crow.numel() - 1, num_cols), check_invariants=False), 0, num_cols)]
     blocks: Blocks = []
     for number in range(count):
         first, last = num_cols * number // count, num_cols * (number + 1) // count
@@ -101,10 +108,11 @@ def multiply(blocks: Blocks, x: Tensor, rest: Tensor | None = None, beta: float 
     :obj:`rest` just the product.
     """
     (matrix, first, last), *others = blocks
+    some = x[first:last] if others else x
     if rest is None:
-        alpha, out = 1, matrix @ x[first:last]
+        alpha, out = 1, matrix @ some
     else:
-        out = torch.addmm(rest, matrix, x[first:last], beta=beta, alpha=alpha)
+        out = torch.addmm(rest, matrix, some, beta=beta, alpha=alpha)
     for matrix, first, last in others:
         torch.addmm(out, matrix, x[first:last], alpha=alpha, out=out)
     return out

@@ -26,6 +26,10 @@ warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta 
 warnings.filterwarnings("ignore", message="Sparse CSC tensor support is in beta state")
 
 
+#: Pointers, columns and values of a matrix and of its transpose.
+Arrays = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
+
+
 @torch.library.custom_op("bigcn::spmm", mutates_args=())
 def spmm(
     crow: Tensor, col: Tensor, value: Tensor, crow_t: Tensor, col_t: Tensor, value_t: Tensor, block: Tensor
@@ -37,9 +41,14 @@ def spmm(
 def multiply(crow: Tensor, col: Tensor, value: Tensor, block: Tensor) -> Tensor:
     """Multiplies a CSR matrix with a dense block, without gradients."""
     dtype = product_dtype(block)
-    times = multiplier(crow, col, value, block.to(dtype))
-    with own_precision(block):
-        return times(block.to(dtype)).to(block.dtype)
+    ready = block.to(dtype) if dtype != block.dtype else block  # on small graphs even a call without effect takes time
+    times = multiplier(crow, col, value, ready)
+    if not torch.is_autocast_enabled(block.device.type):
+        out = times(ready)
+    else:
+        with own_precision(block):
+            out = times(ready)
+    return out.to(block.dtype) if dtype != block.dtype else out
 
 
 @spmm.register_fake
@@ -86,13 +95,58 @@ class _Product(torch.autograd.Function):
         return (None,) * 6 + (product(crow, col, value, crow_t, col_t, value_t, grads[0].contiguous()),)
 
 
+class _Damped(torch.autograd.Function):
+    r"""A block moved towards its hop, plus another: :math:`(1 - s) \mathbf{X} + s \mathbf{A} \mathbf{X} + \mathbf{R}`,
+    in two calls forward and in one backward.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Tensor:
+        crow, col, value, crow_t, col_t, value_t, block, rest, strength = inputs
+        ctx.save_for_backward(crow_t, col_t, value_t, crow, col, value)
+        ctx.strength = strength
+        start = torch.add(rest, block, alpha=1 - strength)
+        return multiplier(crow, col, value, block)(block, start, 1, strength)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        crow, col, value, crow_t, col_t, value_t = ctx.saved_tensors
+        grad = grads[0].contiguous()
+        if torch.is_grad_enabled():  # it will be differentiated once more
+            back = torch.lerp(grad, product(crow, col, value, crow_t, col_t, value_t, grad), ctx.strength)
+        else:
+            back = multiplier(crow, col, value, grad)(grad, grad, 1 - ctx.strength, ctx.strength)
+        return (None,) * 6 + (back, grad, None)
+
+
+def damped(arrays: Arrays, block: Tensor, rest: Tensor, strength: Tensor) -> Tensor:
+    """Moves a block towards its hop and adds another, see :func:`torch.lerp`.
+
+    Args:
+        arrays (tuple[torch.Tensor, ...]): The matrix, see :func:`spmm`.
+        block, rest (torch.Tensor): The blocks.
+        strength (torch.Tensor): How far, a single number.
+    """
+    simple = block.is_cpu and block.dtype == arrays[2].dtype == rest.dtype == product_dtype(block)
+    if not simple or strength.requires_grad or torch.is_autocast_enabled("cpu") or not _is_plain(arrays, block):
+        return rest + torch.lerp(block, product(*arrays, block), strength)
+    out: Tensor = _Damped.apply(*arrays, block.contiguous(), rest, strength.item())
+    return out
+
+
+def _is_plain(arrays: Arrays, block: Tensor) -> bool:
+    """Tells whether nothing is compiled, mapped or differentiated by the entries of the matrix."""
+    if type(block) is not Tensor or arrays[2].requires_grad or arrays[5].requires_grad:
+        return False
+    return not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is None
+
+
 def product(
     crow: Tensor, col: Tensor, value: Tensor, crow_t: Tensor, col_t: Tensor, value_t: Tensor, block: Tensor
 ) -> Tensor:
     """Multiplies a CSR matrix with a dense block, see :func:`spmm`, by the shortest way there is."""
     arrays = crow, col, value, crow_t, col_t, value_t
-    plain = type(block) is Tensor and not (value.requires_grad or value_t.requires_grad)
-    if not plain or torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None:
+    if not _is_plain(arrays, block):
         return spmm(*arrays, block)
     out: Tensor = _Product.apply(*arrays, block)
     return out
@@ -160,7 +214,7 @@ def own_precision(block: Tensor) -> AbstractContextManager[object]:
 
 def multiplier(crow: Tensor, col: Tensor, value: Tensor, block: Tensor) -> Callable[..., Tensor]:
     """Returns a function of :obj:`x`, :obj:`rest`, :obj:`beta` and :obj:`alpha` that multiplies the matrix and adds."""
-    value = value.to(block.dtype)
+    value = value if value.dtype == block.dtype else value.to(block.dtype)
     if block.is_cuda and torch.are_deterministic_algorithms_enabled():
         # cuSPARSE adds up long rows in any order; a sorted scatter does not.
         row = row_numbers(crow)

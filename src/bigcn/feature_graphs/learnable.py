@@ -9,7 +9,7 @@ from torch.nn.parameter import UninitializedParameter
 
 from bigcn.feature_graphs.base import FeatureFilter, FeatureGraph, Operand, Powers, general_powers
 from bigcn.feature_graphs.correlation import cosine_similarity
-from bigcn.feature_graphs.learnable_ops import TaylorPowers, inverse_root
+from bigcn.feature_graphs.learnable_ops import inverse_root, taylor_powers
 from bigcn.feature_graphs.learnable_packing import pack, packed_numel, packed_size, unpack
 from bigcn.filters import FeatureOperator
 
@@ -146,9 +146,7 @@ class LearnableGraph(FeatureGraph):
         alpha, beta = 1 - filter.strength, filter.strength
         if filter.operator == "adjacency":
             alpha, beta = torch.ones_like(beta), -beta
-        powers, total, trace, *_ = TaylorPowers.apply(
-            operand[0], block.mT, alpha, beta, filter.iterations, self.self_loops
-        )
+        powers, total, trace = taylor_powers(operand[0], block.mT, alpha, beta, filter.iterations, self.self_loops)
         self._sums.keep(self.packed_logits, powers, total, trace)
         return Powers(list(powers.mT.unbind(0)))
 

@@ -187,3 +187,28 @@ class TaylorPowers(torch.autograd.Function):
         first = torch.cat([left, right, 2 * grad_total * scale, grad_degree, ones])
         second = torch.cat([right, left, scale, ones, grad_degree])
         return _gradient(first, second, upper), grad_block, None, None, None, None
+
+
+class _PlainPowers(torch.autograd.Function):
+    """The same for what is neither traced nor mapped: PyTorch looks up the signature of a function whose context is set
+    up apart in every call, which takes longer than a product with a small graph.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> tuple[Tensor, ...]:
+        output = TaylorPowers.forward(*inputs)
+        TaylorPowers.setup_context(ctx, inputs, output)
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        return TaylorPowers.backward(ctx, *grads)
+
+
+def taylor_powers(
+    packed: Tensor, block: Tensor, alpha: Tensor, beta: Tensor, iterations: int, self_loops: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns the powers and the two sums of :class:`TaylorPowers`."""
+    function = TaylorPowers if _must_be_seen(packed, block, alpha, beta) else _PlainPowers
+    powers, total, trace, *_ = function.apply(packed, block, alpha, beta, iterations, self_loops)
+    return powers, total, trace
