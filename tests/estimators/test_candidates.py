@@ -8,8 +8,8 @@ from bigcn.feature_graphs import FEATURE_GRAPHS
 from bigcn.training import TrainConfig
 
 
-def plan(size: int = 1000, features: int = 20, search: bool = True) -> Plan:
-    return Plan(DEFAULT_MODEL, asdict(TrainConfig(**DEFAULT_TRAINING["node"])), size, features, search)
+def plan(size: int = 1000, features: int = 40, search: bool = True, model: dict | None = None) -> Plan:
+    return Plan(model or DEFAULT_MODEL["node"], asdict(TrainConfig(**DEFAULT_TRAINING["node"])), size, features, search)
 
 
 def trial(candidate, score: float, loss: float = 0.0) -> Trial:
@@ -25,7 +25,7 @@ def run(plan: Plan, scores) -> list[Trial]:
 
 def test_quick_is_the_default_alone():
     (only,) = run(plan(search=False), lambda candidate: 1.0)
-    assert only.model == DEFAULT_MODEL
+    assert only.model == DEFAULT_MODEL["node"]
     assert plan(search=False).total == 1
 
 
@@ -47,16 +47,45 @@ def test_as_many_as_announced_each_of_them_sound(size, features):
 
 def test_later_ones_stand_on_the_best_so_far():
     def wins(candidate):
-        return 0.9 if candidate.model["node_strength"] == 8 and candidate.training["weight_decay"] > 1e-3 else 0.5
+        return 0.9 if candidate.model["node_strength"] == 5 and candidate.training["weight_decay"] > 5e-3 else 0.5
 
     trials = run(plan(), wins)
     by_graph = {t.model["feature_graph"]: t for t in trials}
     assert {"none", "spectral", "correlation", "uniform"} == set(by_graph)
     # Nothing above 0.5 before the decay was tried, so the first strength went on; its decay is the one that differs.
-    decayed = trials[5]
+    decayed = trials[6]
     assert (decayed.model["node_strength"], decayed.training["weight_decay"]) == (0.5, 7e-3)
-    for name in ("spectral", "correlation", "uniform"):
+    for name in ("none", "correlation", "uniform"):
         assert by_graph[name].model["node_strength"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("features", "changes", "tried"),
+    [
+        (40, {}, ["none", "correlation", "uniform"]),
+        (40, {"feature_graph": "none"}, ["spectral", "correlation", "uniform"]),
+        (40, {"feature_graph": "uniform"}, ["none", "correlation"]),
+        (600, {}, ["none", "uniform"]),
+        # Of few features a spectral graph keeps all directions, as none does; with a rank it does not.
+        (20, {}, ["spectral", "correlation", "uniform"]),
+        (20, {"feature_graph_kwargs": {"rank": 7}}, ["none", "correlation", "uniform"]),
+        (5, {}, []),
+    ],
+)
+def test_feature_graphs_that_are_tried_differ_from_the_one_that_is_there(features, changes, tried):
+    trials = run(plan(features=features, model=DEFAULT_MODEL["node"] | changes), lambda candidate: 0.5)
+    last = [t.model for t in trials[7:]]
+    assert [model["feature_graph"] for model in last] == tried
+    kept = {model["feature_graph"]: model["feature_graph_kwargs"] for model in last}
+    assert all(kwargs is None for name, kwargs in kept.items() if name != "spectral")
+    if "spectral" in kept:
+        assert 0 < kept["spectral"]["rank"] < features
+
+
+def test_the_search_tries_the_default_itself():
+    for model in (*DEFAULT_MODEL.values(), DEFAULT_MODEL["node"] | {"node_strength": 7.5}):
+        trials = run(plan(model=model), lambda candidate: 0.5)
+        assert any(t.model == model for t in trials)
 
 
 def test_ties_are_decided_by_the_loss_then_by_order():

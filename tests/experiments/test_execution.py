@@ -22,11 +22,17 @@ def specs(models=("gcn",), **changes):
 @pytest.mark.parametrize("model", model_names())
 @pytest.mark.parametrize("task", ["node", "link"])
 def test_a_population_starts_where_each_run_would(model, task):
-    """Without a step of training nothing is random, and scores are those of the initial parameters."""
+    """Without a step of training nothing is random, and scores are those of the initial parameters.
+
+    Scores of links count pairs in the right order, some 10^6 of them, and a few pairs are equal up to rounding, which
+    is not the same in single precision.
+    """
     listed = specs((model,), task=task, training={"max_epochs": 1, "learning_rate": 1e-30, "weight_decay": 0.0})
     together = run_unit(Unit(tuple(listed), together=True))
     alone = [run(spec) for spec in listed]
-    assert [result.metrics for result in together] == [pytest.approx(result.metrics) for result in alone]
+    few_pairs = 1e-5 if task == "link" else 0.0
+    expected = [pytest.approx(result.metrics, abs=few_pairs) for result in alone]
+    assert [result.metrics for result in together] == expected
     assert together[0].metrics != together[1].metrics
 
 

@@ -47,7 +47,7 @@ def train_on_shards(
         task, save, force, seed, max_epochs, device, store, name, as_json: See `bigcn train`.
     """
     training = DEFAULT_TRAINING[task] | ({} if max_epochs is None else {"max_epochs": max_epochs})
-    config, model = TrainConfig(**training), dict(DEFAULT_MODEL)
+    config, model = TrainConfig(**training), dict(DEFAULT_MODEL[task])
     started = utc_now()
 
     def done(run: ShardedRun, document: dict[str, Any]) -> None:

@@ -123,7 +123,7 @@ class GraphEstimator(BaseEstimator):
             training["max_epochs"] = self.max_epochs
         summary = self.data_ if graph is None else asdict(graph.summary)
         return Plan(
-            {**DEFAULT_MODEL, **(self.settings or {})},
+            {**DEFAULT_MODEL[self.task], **(self.settings or {})},
             asdict(TrainConfig(**training)),
             summary["nodes"] + summary["edges"],
             self.n_features_in_ if graph is None else graph.data.x.size(1),

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bigcn.datasets.own import OwnGraph
 from bigcn.estimators.base import GraphEstimator
-from bigcn.estimators.candidates import DEFAULT_MODEL, WEIGHT_DECAYS
+from bigcn.estimators.candidates import WEIGHT_DECAYS
 from bigcn.estimators.classifier import BiGCNClassifier
 from bigcn.estimators.scoring import assess_majority, assess_nodes, node_logits, validation_loss
 from bigcn.experiments.comparison import Pair
@@ -112,7 +112,7 @@ class _Runs:
             estimator.task,
             task.num_features,
             task.num_outputs,
-            hidden_channels=plan.model.get("hidden_channels", DEFAULT_MODEL["hidden_channels"]),
+            hidden_channels=plan.model["hidden_channels"],
         )
         decays = WEIGHT_DECAYS if plan.searches else (plan.training["weight_decay"],)
         return {

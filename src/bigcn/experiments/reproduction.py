@@ -124,15 +124,18 @@ class Reproduction:
             return candidates[0]
         best: tuple[float, Candidate] | None = None
         for candidate in candidates:
-            results = self._results(*series.decided_at, candidate, self.setting.choice_seeds)
-            if results is None:
+            mean = self.validation(*series.decided_at, candidate)
+            if mean is None:
                 return None
-            scores = [_validation(result, series.task) for result in results]
-            mean = float(np.mean(scores))
             if best is None or mean > best[0]:
                 best = (mean, candidate)
         assert best is not None
         return best[1]
+
+    def validation(self, series: Series, value: float | None, candidate: Candidate) -> float | None:
+        """Returns the mean validation score of a candidate over the seeds of the choice, if all have run."""
+        results = self._results(series, value, candidate, self.setting.choice_seeds)
+        return None if results is None else float(np.mean([_validation(result, series.task) for result in results]))
 
     def run(
         self,

@@ -14,6 +14,8 @@ from bigcn.sparse import chebyshev_filter, is_sparse, sparse_from_tensor
 
 #: Up to this many features the covariance is decomposed in full, beyond it by subspace iteration.
 FULL_DECOMPOSITION = 512
+#: Of fewer features all directions are kept, unless the rank is given.
+ALL_DIRECTIONS = 32
 
 
 class SpectralGraph(FeatureGraph):
@@ -96,7 +98,7 @@ class SpectralGraph(FeatureGraph):
         """The number of eigenvectors kept."""
         if self._rank is not None:
             return self._rank
-        return self.num_features if self.num_features < 32 else min(64, self.num_features // 4)
+        return self.num_features if self.num_features < ALL_DIRECTIONS else min(64, self.num_features // 4)
 
     @property
     def trivial(self) -> bool:

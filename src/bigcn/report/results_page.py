@@ -10,6 +10,7 @@ from bigcn.experiments.paper import SEEDS, Experiment, Series
 from bigcn.experiments.records import RunResult
 from bigcn.experiments.reproduction import Setting
 from bigcn.report import results_tables as tables
+from bigcn.report.results_default import default_section
 from bigcn.report.results_figures import case_title
 from bigcn.report.words import dataset_title, duration, plural
 
@@ -32,7 +33,7 @@ def results_page(findings: Findings, figures: Mapping[str, str]) -> str:
             # A table has its published numbers even where nothing has run, so its figure may still be missing.
             picture = f"![{experiment.title}]({figures[experiment.name]})\n" if experiment.name in figures else ""
             parts.append(_joined(f"## {experiment.title} (`{experiment.name}`)\n", picture, body))
-    parts += [_few_links(findings), _missing(findings), _cost(findings)]
+    parts += [_few_links(findings), default_section(findings), _missing(findings), _cost(findings)]
     return _joined(*parts)
 
 
