@@ -1,10 +1,13 @@
+import inspect
 from dataclasses import asdict
 
 import pytest
 
-from bigcn import BiGCN
+from bigcn import BiGCN, BiGCNConv
 from bigcn.estimators.candidates import DEFAULT_MODEL, DEFAULT_TRAINING, NO_SEARCH, SHORT_SEARCH, Plan, Trial, best_of
+from bigcn.experiments.contenders import TUNED
 from bigcn.feature_graphs import FEATURE_GRAPHS
+from bigcn.nn.registry import ModelContext, get_model
 from bigcn.training import TrainConfig
 
 
@@ -92,3 +95,26 @@ def test_ties_are_decided_by_the_loss_then_by_order():
     first = plan().next([])
     trials = [trial(first, 0.8, 0.5), trial(first, 0.9, 0.7), trial(first, 0.9, 0.4), trial(first, 0.9, 0.4)]
     assert best_of(trials) == 2
+
+
+@pytest.mark.parametrize(("task", "decay"), [("node", 2e-3), ("link", 5e-4)])
+def test_the_default_is_one_of_those_that_validation_chooses_from(task, decay):
+    ours = next(contender for contender in TUNED if contender.name == "bigcn")
+    context = ModelContext("cora", "clean", task, in_channels=40, out_channels=3)
+
+    def settings(candidate):
+        return get_model(candidate.model).settings(context) | dict(candidate.settings)
+
+    model, training = dict(DEFAULT_MODEL[task]), DEFAULT_TRAINING[task]
+    assert not model.pop("check_low_pass")  # which warns, and changes nothing
+    assert training["weight_decay"] == decay
+    written = [settings(c) for c in ours.among(task) if c.training["weight_decay"] == decay]
+    layer = inspect.signature(BiGCNConv).parameters
+    same = [
+        found
+        for found in written
+        if all(model[key] == value for key, value in found.items() if key in model)
+        # What a candidate leaves to the layer is what the default says.
+        and all(model[key] == layer[key].default for key in model.keys() - found.keys() if key in layer)
+    ]
+    assert len(same) == 1

@@ -40,7 +40,9 @@ def default_section(findings: Findings) -> str:
     intro = (
         "`BiGCNClassifier`, its counterpart for links and `bigcn train` start from the candidate with the best mean\n"
         "validation score over all places where a choice is made: every graph, clean, at one level of noise, and with\n"
-        "wrong edges; test data are not looked at. Places where a candidate has not run are left out.\n"
+        "wrong edges; test data are not looked at. Places where a candidate has not run are left out. `BiGCN` alone,\n"
+        "which may see another table in every call and would read a feature graph off each, has the same strength and\n"
+        "no feature graph.\n"
     )
     return "\n".join(["## The shipped default\n", intro, *parts])
 
