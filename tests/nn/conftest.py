@@ -1,10 +1,13 @@
-"""The oracle of the layer: dense matrices, inverses, and the recursion as the paper prints it."""
+"""The oracle of the layer: dense matrices, inverses, the recursion as the paper prints it; and layers to compare."""
 
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+
+from bigcn import BiGCNConv
+from bigcn.feature_graphs import LearnableGraph
 
 THREADS = torch.get_num_threads()
 
@@ -135,3 +138,54 @@ def graph(num_nodes, pairs, generator=None, isolated=0):
 @pytest.fixture(scope="session")
 def make_graph():
     return graph
+
+
+@pytest.fixture(scope="session")
+def exact():
+    """Settings with which a layer is as exact as the oracle, and silent."""
+    return {"tolerance": 1e-13, "check_low_pass": False}
+
+
+@pytest.fixture(scope="session")
+def make_layer(exact):
+    """Makes a layer in double precision with any feature graph; spectral ones unsmoothed, as the oracle's are."""
+
+    def make(kind, d, h, **options):
+        kwargs = None
+        if kind in ("spectral", "soft"):
+            kwargs = {"smoothing": 0.0, "rank": max(1, d // 2), "weighting": "soft" if kind == "soft" else "rank"}
+            kind = "spectral"
+        if kind.startswith("given"):
+            weights = torch.rand(d, d, dtype=torch.float64) * (torch.rand(d, d) < 0.6)
+            kind = weights + weights.t() if kind == "given" else (weights + weights.t()).to_sparse_csr()
+        conv = BiGCNConv(d, h, feature_graph=kind, feature_graph_kwargs=kwargs, **{**exact, **options}).double()
+        with torch.no_grad():
+            if isinstance(conv.feature_graph, LearnableGraph):
+                conv.feature_graph.logits = torch.randn(d, d)
+            if conv.bias is not None:
+                conv.bias.normal_()
+        return conv
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def small_layer():
+    """Makes a layer for five features with any feature graph that has a name."""
+
+    def make(name="none", h=3, **options):
+        options = {"node_strength": 2.0, **options}
+        kwargs = {"rank": 2} if name == "spectral" else None
+        return BiGCNConv(5, h, feature_graph=name, feature_graph_kwargs=kwargs, check_low_pass=False, **options)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def small_inputs():
+    """Makes features and edges of nine nodes for the small layer."""
+
+    def make(dtype=torch.float32):
+        return torch.randn(9, 5, dtype=dtype), graph(9, 13, isolated=1)
+
+    return make

@@ -1,41 +1,19 @@
-"""The layer against the dense recursion: values, gradients, cost, and what it refuses."""
+"""The layer against the dense recursion: values, gradients, and the penalty."""
 
 import math
-import warnings
 
 import pytest
 import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from torch.utils._python_dispatch import TorchDispatchMode
 
-from bigcn import BiGCN, BiGCNConv
-from bigcn.feature_graphs import CorrelationGraph, GivenGraph, LearnableGraph, SpectralGraph
+from bigcn import BiGCNConv
+from bigcn.feature_graphs import CorrelationGraph, SpectralGraph
 from bigcn.feature_graphs.learnable_packing import unpack
-from bigcn.filters import NotLowPassWarning
 
 GRAPHS = ["learnable", "correlation", "spectral", "soft", "uniform", "identity", "none", "given", "given sparse"]
 SIDES = [("taylor", "laplacian"), ("exact", "laplacian"), ("taylor", "adjacency")]
 LAYOUTS = [torch.strided, torch.sparse_coo, torch.sparse_csr, torch.sparse_csc]
-EXACT = {"tolerance": 1e-13, "check_low_pass": False}
-
-
-def make_layer(kind, d, h, **options):
-    """A layer in double precision with any feature graph; the spectral ones unsmoothed, so that an oracle is exact."""
-    kwargs = None
-    if kind in ("spectral", "soft"):
-        kwargs = {"smoothing": 0.0, "rank": max(1, d // 2), "weighting": "soft" if kind == "soft" else "rank"}
-        kind = "spectral"
-    if kind.startswith("given"):
-        weights = torch.rand(d, d, dtype=torch.float64) * (torch.rand(d, d) < 0.6)
-        kind = weights + weights.t() if kind == "given" else (weights + weights.t()).to_sparse_csr()
-    conv = BiGCNConv(d, h, feature_graph=kind, feature_graph_kwargs=kwargs, **{**EXACT, **options}).double()
-    with torch.no_grad():
-        if isinstance(conv.feature_graph, LearnableGraph):
-            conv.feature_graph.logits = torch.randn(d, d)
-        if conv.bias is not None:
-            conv.bias.normal_()
-    return conv
 
 
 def expected_laplacian(oracle, conv, kind, x, logits=None):
@@ -103,7 +81,7 @@ def compare(oracle, conv, kind, x, edge_index, edge_weight=None, layout=torch.st
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("node_filter", ["taylor", "exact"])
 @pytest.mark.parametrize("kind", GRAPHS)
-def test_layer_is_the_recursion(oracle, make_graph, kind, node_filter, side, order):
+def test_layer_is_the_recursion(oracle, make_graph, make_layer, kind, node_filter, side, order):
     conv = make_layer(
         kind,
         4,
@@ -123,7 +101,7 @@ def test_layer_is_the_recursion(oracle, make_graph, kind, node_filter, side, ord
 
 @settings(max_examples=120, deadline=None)
 @given(data=st.data())
-def test_layer_is_the_recursion_for_any_setting(oracle, make_graph, data):
+def test_layer_is_the_recursion_for_any_setting(oracle, make_graph, make_layer, data):
     draw = data.draw
     kind = draw(st.sampled_from(GRAPHS), label="feature graph")
     n = draw(st.integers(1, 8), label="nodes")
@@ -167,10 +145,10 @@ def test_layer_is_the_recursion_for_any_setting(oracle, make_graph, data):
     compare(oracle, conv, kind, x, edge_index, weight, layout, order)
 
 
-def test_given_matrices_are_normalised_once(oracle):
+def test_given_matrices_are_normalised_once(oracle, exact):
     # The recursion above takes the matrix of a given graph from the graph; here it is made by hand.
     weights = torch.tensor([[0, 1, 0], [1, 0, 2], [0, 2, 0.0]], dtype=torch.float64)
-    conv = BiGCNConv(3, 2, feature_graph=weights, **EXACT).double()
+    conv = BiGCNConv(3, 2, feature_graph=weights, **exact).double()
     x, edge_index = torch.randn(4, 3, dtype=torch.float64), torch.tensor([[0, 1, 2, 1], [1, 0, 1, 2]])
     expected = oracle.layer(conv, x, oracle.node_laplacian(edge_index, None, 4), oracle.dense_laplacian(weights))
     assert oracle.distance(conv(x, edge_index), expected) < 1e-10
@@ -188,10 +166,10 @@ def test_a_given_graph_may_be_more_precise_than_the_layer(make_graph, layout, h)
 
 
 @pytest.mark.parametrize("make", [CorrelationGraph.from_features, lambda x: SpectralGraph.from_data(x, None, rank=2)])
-def test_kept_graphs_filter_other_features(oracle, make_graph, make):
+def test_kept_graphs_filter_other_features(oracle, make_graph, exact, make):
     x, other = torch.randn(6, 4, dtype=torch.float64), torch.randn(6, 4, dtype=torch.float64)
     edge_index = make_graph(6, 8)
-    conv = BiGCNConv(4, 2, feature_graph=make(x), **EXACT).double()
+    conv = BiGCNConv(4, 2, feature_graph=make(x), **exact).double()
     l2 = oracle.correlation_laplacian(x)
     if isinstance(conv.feature_graph, SpectralGraph):
         l2 = oracle.spectral_laplacian(x, 2)
@@ -201,7 +179,7 @@ def test_kept_graphs_filter_other_features(oracle, make_graph, make):
 
 @pytest.mark.parametrize("cached", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_entries_can_come_normalised(oracle, make_graph, cached, weighted):
+def test_entries_can_come_normalised(oracle, make_graph, make_layer, cached, weighted):
     # With normalize=False the weights are the entries of I - L themselves, and a node without any has a row of L = I.
     edge_index = make_graph(5, 6, isolated=1)
     weight = torch.rand(edge_index.size(1) // 2, dtype=torch.float64).repeat(2) / 9
@@ -258,7 +236,7 @@ def test_initial_values():
 
 
 @pytest.mark.parametrize("operator", ["laplacian", "adjacency"])
-def test_penalty_is_the_norm_of_the_operator(oracle, operator):
+def test_penalty_is_the_norm_of_the_operator(oracle, make_layer, operator):
     conv = make_layer("learnable", 5, 3, feature_filter="taylor", feature_operator=operator)
     l2 = oracle.learnable_laplacian(conv.feature_graph.logits.detach())
     expected = (l2 if operator == "laplacian" else torch.eye(5, dtype=torch.float64) - l2).abs().sum()
@@ -269,7 +247,7 @@ def test_penalty_is_the_norm_of_the_operator(oracle, operator):
 
 @pytest.mark.parametrize("form", ["taylor", "exact"])
 @pytest.mark.parametrize("order", ["weights", "features"])
-def test_penalty_in_the_loss(oracle, make_graph, form, order):
+def test_penalty_in_the_loss(oracle, make_graph, make_layer, form, order):
     conv = make_layer("learnable", 5, 3, node_filter=form, feature_filter=form, node_strength=0.5)
     conv._weights_first = lambda *_: order == "weights"
     x, edge_index = torch.randn(8, 5, dtype=torch.float64), make_graph(8, 12)
@@ -287,207 +265,3 @@ def test_penalty_of_what_is_not_learned():
         assert BiGCNConv(4, 3, feature_graph=name).penalty().item() == 0
     assert BiGCNConv(4, 3, feature_graph="identity").penalty().item() == 4
     assert BiGCNConv(4, 3, feature_graph="uniform").double().penalty().dtype == torch.float64
-
-
-# Cost.
-
-
-class Record(TorchDispatchMode):
-    """Notes every operation: the shapes it read and the shapes of new memory it wrote."""
-
-    def __init__(self):
-        super().__init__()
-        self.calls = []
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        out = func(*args, **(kwargs or {}))
-        read = [a for a in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(a, torch.Tensor)]
-        written = [o for o in torch.utils._pytree.tree_leaves(out) if isinstance(o, torch.Tensor)]
-        known = {memory(tensor) for tensor in read}
-        new = [tuple(o.shape) for o in written if o.layout == torch.strided and memory(o) not in known]
-        self.calls.append((func.overloadpacket.__name__, [tuple(a.shape) for a in read], new))
-        return out
-
-    @property
-    def written(self):
-        return [shape for _, _, shapes in self.calls for shape in shapes]
-
-    def products_with(self, shape):
-        names = ("mm", "addmm", "bmm", "baddbmm", "matmul", "linear", "spmm")
-        return sum(name in names and shape in read for name, read, _ in self.calls)
-
-
-def memory(tensor):
-    return tensor.untyped_storage().data_ptr() if tensor.layout == torch.strided else id(tensor)
-
-
-N, D, H = 89, 31, 7
-
-
-def recorded(kind, h=H, layout=torch.strided, **options):
-    x = torch.randn(N, D, dtype=torch.float64)
-    edge_index = torch.randint(N, (2, 151))
-    edge_index = torch.cat([edge_index, edge_index.flip(0)], dim=1)
-    if kind == "spectral":  # by name it is computed from smoothed features, which is another matter
-        conv = BiGCNConv(D, h, feature_graph=SpectralGraph.from_data(x, None, rank=3), **EXACT, **options).double()
-    else:
-        conv = make_layer(kind, D, h, **options)
-    x = x if layout == torch.strided else x.to_sparse(layout=layout)
-    conv(x, edge_index)  # fills the cache
-    with Record() as forward:
-        out = conv(x, edge_index)
-    with Record() as backward:
-        out.sum().backward()
-    return forward, backward
-
-
-@pytest.mark.parametrize("cached", [False, True])
-@pytest.mark.parametrize("layout", [torch.strided, torch.sparse_csr])
-@pytest.mark.parametrize("form", ["taylor", "exact"])
-@pytest.mark.parametrize("kind", ["learnable", "correlation", "spectral", "uniform", "identity", "none", "given"])
-def test_the_narrow_side_is_multiplied_first(kind, form, layout, cached):
-    options = {"node_filter": form, "feature_filter": form, "node_strength": 1.0, "cached": cached}
-    for record in recorded(kind, layout=layout, **options):
-        assert not [shape for shape in record.written if shape.count(N) > 1]  # nothing of the size of all pairs
-        assert not [shape for shape in record.written if N in shape and D in shape]
-    forward, _ = recorded(kind, layout=torch.strided, **options)
-    own = 1 if kind == "correlation" and not cached else 0  # the similarity of the columns is a product of its own
-    assert forward.products_with((N, D)) == 1 + own
-
-
-@pytest.mark.parametrize("form", ["taylor", "exact"])
-@pytest.mark.parametrize("kind", ["learnable", "uniform", "identity", "none"])
-def test_the_features_are_filtered_where_that_is_cheaper(kind, form):
-    forward, backward = recorded(kind, h=997, node_filter=form, feature_filter=form, node_strength=1.0)
-    wide = [shape for shape in forward.written if N in shape and 997 in shape]
-    assert len(wide) <= 2  # the product with the weights, and the bias
-    for record in (forward, backward):
-        assert not [shape for shape in record.written if shape.count(N) > 1]
-    if kind in ("identity", "none"):
-        assert forward.products_with((N, D)) == 1
-
-
-# Reach.
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"node_filter": "taylor", "iterations": 1},
-        {"node_filter": "taylor", "iterations": 3},
-        {"node_filter": "exact", "tolerance": 0.05, "node_strength": 2.0},
-        {"node_filter": "exact", "tolerance": 1e-3, "node_strength": 0.5},
-        {"node_strength": 0.0},
-    ],
-)
-@pytest.mark.parametrize("cached", [False, True])
-def test_reach_is_what_num_hops_says(options, cached):
-    conv = BiGCNConv(2, 3, cached=cached, p=3.0, check_low_pass=False, **{"node_strength": 0.9, **options}).double()
-    reach = conv.num_hops
-    size = reach + 3
-    path = torch.stack([torch.arange(size - 1), torch.arange(1, size)])
-    edge_index = torch.cat([path, path.flip(0)], dim=1)
-    x = torch.randn(size, 2, dtype=torch.float64, requires_grad=True)
-    influence = torch.autograd.grad(conv(x, edge_index)[0].sum(), x)[0].abs().sum(dim=1)
-    assert influence[reach] > 0
-    assert not influence[reach + 1 :].any()
-
-
-# The warning.
-
-
-def test_settings_that_are_no_low_pass_are_told():
-    with pytest.warns(NotLowPassWarning, match=r"node_strength=1\.8 \(taylor\)") as caught:
-        BiGCNConv(4, 3, node_strength=1.8, node_filter="taylor")
-    assert caught[0].filename == __file__
-    with pytest.warns(NotLowPassWarning, match="adjacency"):
-        BiGCNConv(4, 3, feature_graph="uniform", feature_filter="taylor", feature_operator="adjacency")
-
-
-@pytest.mark.filterwarnings("error")
-def test_settings_that_are_low_pass_are_silent():
-    BiGCNConv(4, 3)
-    BiGCNConv(4, 3, node_strength=0, feature_strength=0)
-    BiGCNConv(4, 3, feature_graph="learnable")
-    # The strength of a direction that is left out does not count.
-    BiGCNConv(4, 3, feature_strength=1.8, feature_filter="taylor")
-
-
-def test_the_warning_can_be_silenced():
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        BiGCNConv(4, 3, node_strength=1.8, node_filter="taylor", check_low_pass=False)
-        warnings.filterwarnings("ignore", category=NotLowPassWarning)
-        BiGCNConv(4, 3, node_strength=1.8, node_filter="taylor")
-    assert not caught
-
-
-# Bad input.
-
-
-@pytest.mark.parametrize(
-    ("options", "name"),
-    [
-        ({"p": -1}, "'p'"),
-        ({"p": math.nan}, "'p'"),
-        ({"p": math.inf}, "'p'"),
-        ({"node_strength": -0.1}, "'node_strength'"),
-        ({"node_strength": math.nan}, "'node_strength'"),
-        ({"feature_strength": -0.1}, "'feature_strength'"),
-        ({"feature_strength": math.inf}, "'feature_strength'"),
-        ({"iterations": 0}, "'iterations'"),
-        ({"iterations": 1.5}, "'iterations'"),
-        ({"node_filter": "linear"}, "'node_filter'"),
-        ({"feature_filter": "linear"}, "'feature_filter'"),
-        ({"feature_operator": "both"}, "'feature_operator'"),
-        ({"feature_operator": "adjacency"}, "'feature_operator=\"adjacency\"'"),
-        ({"feature_graph": "unknown"}, "'feature_graph'"),
-        ({"feature_graph": torch.eye(3)}, "'feature_graph' has 3 features, but the layer has 4"),
-        ({"feature_graph": torch.full((4, 4), -1.0)}, "'feature_adjacency'"),
-        ({"feature_graph": GivenGraph(torch.eye(4)), "feature_graph_kwargs": {"rank": 3}}, "'feature_graph_kwargs'"),
-        ({"tolerance": 0.0}, "'tolerance'"),
-        ({"init": "ones"}, "'init'"),
-    ],
-)
-def test_bad_settings(options, name):
-    with pytest.raises(ValueError, match=name) as caught:
-        BiGCNConv(4, 3, **options)
-    assert "\n" not in str(caught.value)
-
-
-EDGES = torch.tensor([[0, 1], [1, 0]])
-
-
-@pytest.mark.parametrize("cached", [False, True])
-@pytest.mark.parametrize(
-    ("arguments", "name"),
-    [
-        (([[1.0] * 4], EDGES), "'x'"),
-        ((None, EDGES), "'x'"),
-        ((torch.randn(4), EDGES), "'x'"),
-        ((torch.randn(1, 1, 5, 4), EDGES), "'x'"),
-        ((torch.ones(5, 4, dtype=torch.long), EDGES), "'x'"),
-        ((torch.randn(5, 3), EDGES), "'x' must have 4 features"),
-        ((torch.randn(5, 4, dtype=torch.float64), EDGES), "'x' must have the precision"),
-        ((torch.randn(5, 4, dtype=torch.float64).to_sparse(), EDGES), "'x' must have the precision"),
-        ((torch.randn(2, 5, 4).to_sparse(), EDGES), "'x'"),
-        ((torch.randn(5, 4), EDGES.float()), "'edge_index'"),
-        ((torch.randn(5, 4), EDGES.bool()), "'edge_index'"),
-        ((torch.randn(5, 4), torch.zeros(3, 2, dtype=torch.long)), "'edge_index'"),
-        ((torch.randn(5, 4), EDGES[0]), "'edge_index'"),
-        ((torch.randn(5, 4), [[0], [1]]), "'edge_index'"),
-        ((torch.randn(5, 4), torch.eye(4).to_sparse_csr()), "'edge_index'"),
-        ((torch.randn(5, 4), torch.eye(5).to_sparse_csr(), torch.ones(5)), "'edge_weight'"),
-        ((torch.randn(5, 4), EDGES, torch.ones(3)), "'edge_weight'"),
-        ((torch.randn(5, 4), EDGES, [1.0, 1.0]), "'edge_weight'"),
-    ],
-)
-def test_bad_input(arguments, name, cached):
-    with pytest.raises(ValueError, match=name):
-        BiGCNConv(4, 3, cached=cached)(*arguments)
-
-
-def test_published_settings_are_silent():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        BiGCN(4, out_channels=2, **BiGCN.published("cora"))

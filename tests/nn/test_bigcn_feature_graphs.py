@@ -1,0 +1,96 @@
+"""The feature graphs of the model: of its layers, their penalty, and that they learn."""
+
+import pytest
+import torch
+
+from bigcn import BiGCN
+from bigcn.feature_graphs import FEATURE_GRAPHS, GivenGraph, LearnableGraph, NoGraph, SpectralGraph
+
+D, C = 6, 3
+
+
+def graphs_of(model):
+    return [type(conv.feature_graph) for conv in model.convs]
+
+
+@pytest.mark.parametrize("name", FEATURE_GRAPHS)
+def test_a_name_holds_for_every_layer(name):
+    assert graphs_of(BiGCN(D, 8, 3, C, feature_graph=name)) == [FEATURE_GRAPHS[name]] * 3
+
+
+def test_the_default_is_no_feature_graph():
+    assert graphs_of(BiGCN(D, 8, 2, C)) == [NoGraph, NoGraph]
+
+
+@pytest.mark.parametrize("given", [torch.ones(D, D), GivenGraph(torch.ones(D, D))], ids=["tensor", "graph"])
+def test_a_finished_graph_belongs_to_the_first_layer(given):
+    assert graphs_of(BiGCN(D, 8, 3, C, feature_graph=given)) == [GivenGraph, NoGraph, NoGraph]
+    model = BiGCN(D, 8, 3, C, feature_graph=given, hidden_feature_graph="learnable")
+    assert graphs_of(model) == [GivenGraph, LearnableGraph, LearnableGraph]
+
+
+def test_hidden_layers_can_have_another_graph():
+    model = BiGCN(D, 8, 3, C, feature_graph="spectral", hidden_feature_graph="none", feature_graph_kwargs={"rank": 2})
+    assert graphs_of(model) == [SpectralGraph, NoGraph, NoGraph]
+    assert model.convs[0].feature_graph.rank == 2
+    assert graphs_of(BiGCN(D, 8, 2, C, hidden_feature_graph="learnable")) == [NoGraph, LearnableGraph]
+
+
+def test_arguments_of_a_named_graph_reach_every_layer():
+    model = BiGCN(D, 8, 2, C, feature_graph="learnable", feature_graph_kwargs={"init": "constant", "self_loops": False})
+    for conv in model.convs:
+        assert not conv.feature_graph.self_loops
+        assert not conv.feature_graph.logits.any()
+
+
+@pytest.mark.parametrize("operator", ["laplacian", "adjacency"])
+def test_penalty_of_all_layers_or_the_first(operator):
+    options = {"feature_graph": "learnable", "feature_filter": "taylor", "feature_operator": operator}
+    model = BiGCN(D, 8, 2, C, check_low_pass=False, **options)
+    first, second = (conv.feature_graph.adjacency().detach() for conv in model.convs)
+    if operator == "laplacian":
+        first, second = torch.eye(D) - first, torch.eye(8) - second
+    assert model.penalty().item() == pytest.approx((first.abs().sum() + second.abs().sum()).item(), rel=1e-5)
+    model.penalty_layers = "first"
+    assert model.penalty().item() == pytest.approx(first.abs().sum().item(), rel=1e-5)
+    model.penalty().backward()
+    assert model.convs[0].feature_graph.packed_logits.grad is not None
+    assert model.convs[1].feature_graph.packed_logits.grad is None
+
+
+@pytest.mark.parametrize("option", ["last", None])
+def test_bad_penalty_layers(option):
+    with pytest.raises(ValueError, match="'penalty_layers'"):
+        BiGCN(D, 8, 2, C, penalty_layers=option)
+
+
+@pytest.mark.parametrize("name", [*FEATURE_GRAPHS, "given"])
+@pytest.mark.parametrize("form", ["taylor", "exact"])
+def test_training_lowers_the_loss(make_graph, name, form):
+    x, edge_index = torch.randn(30, D), make_graph(30, 60)
+    target = torch.randint(C, (30,))
+    feature_graph = torch.ones(D, D) if name == "given" else name
+    model = BiGCN(
+        D,
+        16,
+        2,
+        C,
+        feature_graph=feature_graph,
+        node_filter=form,
+        feature_filter=form,
+        node_strength=0.5,
+        feature_strength=0.5,
+        check_low_pass=False,
+        cached=True,
+    )
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    losses = []
+    for _ in range(30):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(x, edge_index), target)
+        (loss + 1e-4 * model.penalty()).backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.9 * losses[0]
+    if name == "learnable":  # and the graph learns with it
+        assert all(conv.feature_graph.packed_logits.grad.abs().sum() > 0 for conv in model.convs)
