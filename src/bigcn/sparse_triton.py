@@ -20,15 +20,11 @@ NARROW, WIDE = 16, 128
 NEIGHBOURS, WARPS = {NARROW: 16, WIDE: 8}, {NARROW: 1, WIDE: 1}
 
 
-@triton.jit(do_not_specialize=["rows_per_group", "part_stride", "coefficient_part", "coefficient_group", "alpha"])
-def _hop_kernel(
-    crow, col, value, x, older, parts, coefficients, out, width, rows_per_group, part_stride, coefficient_part,
-    coefficient_group, coefficient_col, alpha,
-    COUNT: tl.constexpr, ADJOINT: tl.constexpr, BLOCK: tl.constexpr, NEIGHBOURS: tl.constexpr,
+@triton.jit
+def _row_times(
+    crow, col, value, x, row, columns, inside, width, BLOCK: tl.constexpr, NEIGHBOURS: tl.constexpr
 ):  # fmt: skip
-    row = tl.program_id(0).to(tl.int64)
-    columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    inside = columns < width
+    """Returns some columns of the product of one row of the matrix and the block."""
     start, end = tl.load(crow + row), tl.load(crow + row + 1)
     total = tl.zeros([BLOCK], dtype=x.dtype.element_ty)
     for first in range(start, end, NEIGHBOURS):
@@ -39,6 +35,19 @@ def _hop_kernel(
         places = neighbours[:, None] * width + columns[None, :]
         found = tl.load(x + places, mask=valid[:, None] & inside[None, :], other=0.0)
         total += tl.sum(weights[:, None] * found, axis=0)
+    return total
+
+
+@triton.jit(do_not_specialize=["rows_per_group", "part_stride", "coefficient_part", "coefficient_group", "alpha"])
+def _hop_kernel(
+    crow, col, value, x, older, parts, coefficients, out, width, rows_per_group, part_stride, coefficient_part,
+    coefficient_group, coefficient_col, alpha,
+    COUNT: tl.constexpr, ADJOINT: tl.constexpr, BLOCK: tl.constexpr, NEIGHBOURS: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0).to(tl.int64)
+    columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = columns < width
+    total = _row_times(crow, col, value, x, row, columns, inside, width, BLOCK, NEIGHBOURS)
     place = row * width + columns
     result = alpha * total - tl.load(older + place, mask=inside, other=0.0)
     group = row // rows_per_group
@@ -116,16 +125,7 @@ def _product_kernel(
     row = tl.program_id(0).to(tl.int64)
     columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = columns < width
-    start, end = tl.load(crow + row), tl.load(crow + row + 1)
-    total = tl.zeros([BLOCK], dtype=x.dtype.element_ty)
-    for first in range(start, end, NEIGHBOURS):
-        entries = first + tl.arange(0, NEIGHBOURS)
-        valid = entries < end
-        neighbours = tl.load(col + entries, mask=valid, other=0)
-        weights = tl.load(value + entries, mask=valid, other=0.0)
-        places = neighbours[:, None] * width + columns[None, :]
-        found = tl.load(x + places, mask=valid[:, None] & inside[None, :], other=0.0)
-        total += tl.sum(weights[:, None] * found, axis=0)
+    total = _row_times(crow, col, value, x, row, columns, inside, width, BLOCK, NEIGHBOURS)
     place = row * width + columns
     if REST:
         total = alpha * total + beta * tl.load(rest + place, mask=inside, other=0.0)
