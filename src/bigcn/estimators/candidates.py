@@ -190,7 +190,7 @@ class Plan:
         plain = {"feature_strength": 1.0, "feature_filter": "exact", "feature_graph_kwargs": None}
         return [
             Candidate(
-                f"the best so far, {name} feature graph",
+                f"the best so far, {'no' if name == 'none' else name} feature graph",
                 {**model, **plain, **changes, "feature_graph": name},
                 training,
             )
