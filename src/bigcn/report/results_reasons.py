@@ -12,7 +12,7 @@ REASONS: dict[tuple[str, str, str, str], str] = {
     ),
     **{
         ("link-table", model, "*", "below"): (
-            "a single layer comes far closer or beyond (`depth-link`); the paper does not say how deep its encoders are"
+            "not explained; a single layer comes close or goes beyond (`depth-link`), but the paper speaks of two"
         )
         for model in ("sage", "gin")
     },
