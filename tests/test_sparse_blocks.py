@@ -1,5 +1,7 @@
 """Products block by block, against whole ones."""
 
+import weakref
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from bigcn import sparse_blocks
 from bigcn.sparse import sparse_from_edges
 from bigcn.sparse_blocks import WORTH_FROM, column_blocks, cut, multiply, num_blocks
+from bigcn.sparse_ops import multiply as product_of
 
 
 def matrix_of(rows, cols, entries, seed=0):
@@ -75,6 +78,25 @@ def test_edited_or_other_values_are_cut_anew(small_cache):
     for _ in range(WORTH_FROM):
         torch.testing.assert_close(other.matmul(x), dense(other) @ x)
     assert len(small_cache) == 3
+
+
+def test_blocks_of_several_widths_cut_once_for_each(small_cache):
+    matrix = matrix_of(40, 40, 1000)
+    wide, narrow = torch.randn(40, 4, dtype=torch.float64), torch.randn(40, 1, dtype=torch.float64)
+    for _ in range(5):
+        for x in (wide, narrow):
+            torch.testing.assert_close(matrix.matmul(x), dense(matrix) @ x)
+    assert len(small_cache) == len(set(small_cache)) == 2
+
+
+def test_values_of_a_step_are_not_kept_alive():
+    matrix, x = matrix_of(40, 40, 1000), torch.randn(40, 4, dtype=torch.float64)
+    value = matrix.value * torch.ones((), dtype=torch.float64, requires_grad=True)
+    gone = weakref.ref(value)
+    product_of(matrix.crow, matrix.col, value, x)
+    assert matrix.col in sparse_blocks._known
+    del value
+    assert gone() is None
 
 
 def test_values_that_were_edited_often_are_cut_once(small_cache):

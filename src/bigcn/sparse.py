@@ -40,12 +40,6 @@ class SparseMatrix(NamedTuple):
         """A matrix of a normalised graph is itself the hop that filters take."""
         return self.matmul(block)
 
-    def damped(self, block: Tensor, rest: Tensor, strength: Tensor) -> Tensor:
-        """Returns a block moved towards its product, as :func:`torch.lerp` does, plus another."""
-        if block.dim() == 2:
-            return damped(self[:6], block, rest, strength)
-        return rest + torch.lerp(block, self.matmul(block), strength)
-
     def transpose_matmul(self, block: Tensor) -> Tensor:
         """Multiplies a dense block by the transpose."""
         return product(self.crow_t, self.col_t, self.value_t, self.crow, self.col, self.value, block)
@@ -124,6 +118,20 @@ def chebyshev_filter(hop: Hop, coefficients: Tensor, parts: list[Tensor]) -> Ten
         )
 
     return chebyshev_sum(hop, lambda j: weighted_sum(coefficients[j], parts), coefficients.size(0) - 1)
+
+
+def damped_hop(hop: Hop, block: Tensor, rest: Tensor, strength: Tensor) -> Tensor:
+    """Returns a block moved towards its hop, as :func:`torch.lerp` does, plus another, in one call where the graph
+    allows it.
+
+    Args:
+        hop (Hop): The hop; a :class:`SparseMatrix` is fastest.
+        block, rest (torch.Tensor): The block, and what is added.
+        strength (torch.Tensor): How far.
+    """
+    if isinstance(hop, SparseMatrix) and (out := damped(hop[:6], block, rest, strength)) is not None:
+        return out
+    return rest + torch.lerp(block, hop(block), strength)
 
 
 def weighted_sum(weights: Tensor, parts: list[Tensor]) -> Tensor:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.utils.weak import WeakTensorKeyDictionary
+from torch.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
 
 #: How many bytes of the dense block belong to a block of columns, about.
 CACHE_BYTES = 8 * 2**20
@@ -32,14 +32,15 @@ class _Known:
     """What is known of a matrix.
 
     Args:
-        crow, value (torch.Tensor): Its pointers and values.
+        crow (torch.Tensor): Its pointers.
+        value (TensorWeakRef): Its values, which may belong to a step of training that is not to be kept alive.
         versions (tuple[int, ...]): The versions of these and of its columns.
         products (int): How many there have been.
         blocks (dict): Its blocks of columns, by their number.
     """
 
     crow: Tensor
-    value: Tensor
+    value: TensorWeakRef
     versions: tuple[int, ...]
     products: int = 0
     blocks: dict[int, Blocks] = field(default_factory=dict)
@@ -60,14 +61,14 @@ def column_blocks(crow: Tensor, col: Tensor, value: Tensor, block: Tensor) -> Bl
         return None
     versions = (crow._version, value._version, col._version)
     known = _known.get(col)
-    if known is None or known.crow is not crow or known.value is not value or known.versions != versions:
-        known = _known[col] = _Known(crow, value, versions)
+    if known is None or known.crow is not crow or known.value() is not value or known.versions != versions:
+        known = _known[col] = _Known(crow, TensorWeakRef(value), versions)
     known.products += 1
     if known.products < WORTH_FROM:
         return None
     count = num_blocks(crow.numel() - 1, col.numel(), block)
     if count not in known.blocks:
-        known.blocks = {count: cut(crow, col, value.detach(), block.size(0), count)}
+        known.blocks[count] = cut(crow, col, value.detach(), block.size(0), count)
     return known.blocks[count]
 
 

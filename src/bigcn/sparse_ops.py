@@ -43,11 +43,8 @@ def multiply(crow: Tensor, col: Tensor, value: Tensor, block: Tensor) -> Tensor:
     dtype = product_dtype(block)
     ready = block.to(dtype) if dtype != block.dtype else block  # on small graphs even a call without effect takes time
     times = multiplier(crow, col, value, ready)
-    if not torch.is_autocast_enabled(block.device.type):
+    with own_precision(block):
         out = times(ready)
-    else:
-        with own_precision(block):
-            out = times(ready)
     return out.to(block.dtype) if dtype != block.dtype else out
 
 
@@ -119,17 +116,17 @@ class _Damped(torch.autograd.Function):
         return (None,) * 6 + (back, grad, None)
 
 
-def damped(arrays: Arrays, block: Tensor, rest: Tensor, strength: Tensor) -> Tensor:
-    """Moves a block towards its hop and adds another, see :func:`torch.lerp`.
+def damped(arrays: Arrays, block: Tensor, rest: Tensor, strength: Tensor) -> Tensor | None:
+    """Moves a block towards its hop and adds another, or returns :obj:`None` where that is no single call.
 
     Args:
         arrays (tuple[torch.Tensor, ...]): The matrix, see :func:`spmm`.
         block, rest (torch.Tensor): The blocks.
         strength (torch.Tensor): How far, a single number.
     """
-    simple = block.is_cpu and block.dtype == arrays[2].dtype == rest.dtype == product_dtype(block)
+    simple = block.is_cpu and block.dim() == 2 and block.dtype == arrays[2].dtype == rest.dtype == product_dtype(block)
     if not simple or strength.requires_grad or torch.is_autocast_enabled("cpu") or not _is_plain(arrays, block):
-        return rest + torch.lerp(block, product(*arrays, block), strength)
+        return None
     out: Tensor = _Damped.apply(*arrays, block.contiguous(), rest, strength.item())
     return out
 

@@ -117,6 +117,10 @@ def clenshaw_adjoint(crow: Tensor, col: Tensor, value: Tensor, scales: Tensor, g
 AT_ONCE = {8: 32, 16: 32, 32: 16, 64: 16}
 
 
+def _columns_at_once(width: int) -> int:
+    return min(max(min(AT_ONCE), triton.next_power_of_2(width)), max(AT_ONCE))
+
+
 @triton.jit(do_not_specialize=["alpha", "beta"])
 def _product_kernel(
     crow, col, value, x, rest, out, width, alpha, beta, REST: tl.constexpr, BLOCK: tl.constexpr,
@@ -138,7 +142,7 @@ def multiply(
     """Returns :obj:`beta * rest + alpha * matrix @ x`, or without :obj:`rest` just the product."""
     x, rows, width = x.contiguous(), crow.numel() - 1, x.size(1)
     out = x.new_empty(rows, width)
-    block = min(max(8, triton.next_power_of_2(width)), max(AT_ONCE))
+    block = _columns_at_once(width)
     _product_kernel[(rows, triton.cdiv(width, block))](
         crow, col, value, x, x if rest is None else rest.contiguous(), out, width, float(alpha), float(beta),
         REST=rest is not None, BLOCK=block, NEIGHBOURS=AT_ONCE[block], num_warps=1,
@@ -174,7 +178,7 @@ def sampled(crow: Tensor, col: Tensor, left: Tensor, right: Tensor) -> Tensor:
     """
     left, right, width = left.contiguous(), right.contiguous(), left.size(1)
     out = left.new_empty(col.numel())
-    block = min(max(8, triton.next_power_of_2(width)), max(AT_ONCE))
+    block = _columns_at_once(width)
     _sampled_kernel[(crow.numel() - 1,)](
         crow, col, left, right, out, width, BLOCK=block, NEIGHBOURS=AT_ONCE[block], num_warps=1
     )

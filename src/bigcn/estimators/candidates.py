@@ -12,6 +12,7 @@ _COMMON: dict[str, Any] = {
     "p": 1.0,
     "iterations": 2,
     "node_filter": "exact",
+    "feature_strength": 1.0,
     "hidden_feature_graph": "none",
     "tolerance": 1e-3,
     "cached": True,
@@ -27,7 +28,6 @@ DEFAULT_MODEL: dict[str, dict[str, Any]] = {
         "node_strength": 5.0,
         "feature_graph": "spectral",
         "feature_filter": "taylor",
-        "feature_strength": 1.0,
     },
     "link": _COMMON
     | {
@@ -35,7 +35,6 @@ DEFAULT_MODEL: dict[str, dict[str, Any]] = {
         "node_strength": 3.0,
         "feature_graph": "none",
         "feature_filter": "exact",
-        "feature_strength": 1.0,
     },
 }
 #: How it is trained, by task, as arguments of :class:`bigcn.training.TrainConfig`.

@@ -126,10 +126,7 @@ P_LAMBDA = _varied(
         for v in (0.4, 0.8, 1.2, 1.5, 1.8, 2.2)
     },
 )
-DEPTHS = (2, 4, 6, 8)
-
-
-LINK_DEPTHS = (1, 2)
+DEPTHS, LINK_DEPTHS = (2, 4, 6, 8), (1, 2)
 
 
 def _of_depth(depth: int, name: str, title: str, model: str, **settings: object) -> Contender:

@@ -20,7 +20,7 @@ from bigcn.filters import (
     is_low_pass,
     resolvent_coefficients,
 )
-from bigcn.sparse import SparseMatrix, chebyshev_filter, weighted_sum
+from bigcn.sparse import chebyshev_filter, damped_hop, weighted_sum
 
 #: Beyond this, single precision loses more than three digits in the sum over powers.
 MAX_CANCELLATION = 1e4
@@ -139,10 +139,7 @@ class TwoWayFilter(torch.nn.Module):
         total = parts[-1] if mixing is None else weighted_sum(mixing[-1], parts)
         for a in range(self.iterations - 1, -1, -1):
             part = parts[a] if mixing is None else weighted_sum(mixing[a], parts)
-            if isinstance(hop, SparseMatrix):
-                total = hop.damped(total, part, self.node_scale)
-            else:
-                total = part + torch.lerp(total, hop(total), self.node_scale)
+            total = damped_hop(hop, total, part, self.node_scale)
         return total
 
     def mix_before_product(self, blocks: list[Tensor], mixing: Tensor) -> tuple[list[Tensor], Tensor | None]:

@@ -136,9 +136,10 @@ def _section(findings: Findings, experiment: Experiment) -> str:
     if experiment.name in ("sensitivity-p-lambda", "depth", "depth-link"):
         sign = "=" if experiment.name == "sensitivity-p-lambda" else "@"
         title = _graph_and_amount if experiment.name == "depth-link" else case_title
-        names = [title(series) for series in experiment.series]
-        shown = [tables.crossed_table(findings, experiment, series, sign) for series in experiment.series]
-        return _each(dict(zip(names, shown, strict=True)), "Mean ± standard deviation.\n")
+        shown = {
+            title(series): tables.crossed_table(findings, experiment, series, sign) for series in experiment.series
+        }
+        return _each(shown, "Mean ± standard deviation.\n")
     if experiment.name == "ablations":
         return _ablations(findings, experiment)
     if experiment.name == "protocols":
