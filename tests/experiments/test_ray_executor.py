@@ -29,7 +29,14 @@ pytestmark = pytest.mark.xdist_group("ray")
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def client_port():
+    """Where the cluster answers those who are not in it."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def cluster(client_port):
     """The address of a cluster of two workers that an executor has connected this process to."""
     from ray.cluster_utils import Cluster
 
@@ -43,7 +50,7 @@ def cluster():
         Path(folder, "ray").mkdir()
         # The same for all tests, since a worker serves one environment only; relative, as people type it.
         patch.setenv("BIGCN_DATA", os.path.relpath(folder))
-        head = {"num_cpus": 2, "include_dashboard": False, "temp_dir": folder}
+        head = {"num_cpus": 2, "include_dashboard": False, "temp_dir": folder, "ray_client_server_port": client_port}
         started = Cluster(initialize_head=True, head_node_args=head | {"object_store_memory": 128 * 2**20})
         with RayExecutor(started.address) as executor:
             assert list(executor.run(make_units(specs(), together=False)[:1]))
@@ -175,6 +182,20 @@ def test_a_port_where_somebody_else_listens(monkeypatch):
         for form in (address, f"ray://{address}"):
             with pytest.raises(RayError, match=f"^no Ray cluster answers at {form}: waited for 0.5 seconds$"):
                 ray_executor._check(form)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_from_outside_the_cluster(client_port, tmp_path):
+    """What is installed with the extra is enough for an address ray://host:port."""
+    words = ["--models", "mlp,gcn", "--seeds", "1", "--max-epochs", "8", "--device", "cpu", "--json"]
+    words += ["--executor", "ray", "--ray-address", f"ray://127.0.0.1:{client_port}"]
+    command = [sys.executable, "-m", "bigcn", "compare", "digits", *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    with RunStore(tmp_path / "runs/store.sqlite") as store, RunStore(tmp_path / "here.sqlite") as here:
+        far = outcomes(execute(specs(seeds=(5,)), store, executor=LocalExecutor()))
+        assert len(list(store.rows(history=True))) == 2  # all was there already
+        assert far == outcomes(execute(specs(seeds=(5,)), here, executor=LocalExecutor()))
 
 
 def test_an_interrupted_comparison_goes_on_elsewhere(cluster, tmp_path):
