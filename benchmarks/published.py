@@ -41,7 +41,7 @@ def main() -> None:
     for graph in listed(options.noise):
         noisy = Comparison(
             dataset=graph,
-            models=(*models, "appnp", "bigcn"),
+            models=(*models, "appnp", "bigcn:none"),
             case="noise-level",
             values=(0.5,),
             protocol="authors",

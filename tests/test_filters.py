@@ -8,6 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from bigcn.filters import (
+    RIPPLE,
     admm,
     admm_coefficients,
     chebyshev_sum,
@@ -194,6 +195,9 @@ def test_one_sided_response(form, expected):
         (True, 1, 5, 0, {}),
         (True, 1, 5, 1, {}),
         (True, 1, 10, 0, {"iterations": 1}),
+        # The projector of a spectral graph, which has no frequencies above one.
+        (True, 1, 5, 1, {"feature_filter": "taylor", "highest_feature": 1.0}),
+        (False, 1, 5, 1, {"feature_filter": "taylor"}),
         # The released code's operator lets high feature frequencies through and stops the low ones.
         (False, 3, 0.5, 0.8, {"node_filter": "taylor", "feature_filter": "taylor", "feature_operator": "adjacency"}),
     ],
@@ -210,12 +214,14 @@ def test_is_low_pass(expected, p, s1, s2, options):
     st.integers(1, 3),
     st.sampled_from(["taylor", "exact"]),
     st.sampled_from([("taylor", "laplacian"), ("exact", "laplacian"), ("taylor", "adjacency")]),
+    st.sampled_from([1.0, 2.0]),
 )
-def test_is_low_pass_by_its_definition(p, s1, s2, k, node_form, feature):
+def test_is_low_pass_by_its_definition(p, s1, s2, k, node_form, feature, highest):
     form, operator = feature
     grid = np.linspace(0, 2, 41)
     a = np.array([one_sided(np.array([[mu]]), s1, node_form)[0, 0] for mu in grid])[:, None]
-    axis = grid if operator == "laplacian" else 1 - grid
+    along = grid * (highest / 2)
+    axis = along if operator == "laplacian" else 1 - along
     b = np.array([one_sided(np.array([[mu]]), s2, form)[0, 0] for mu in axis])[None, :]
     y2, z = np.ones((41, 41)), np.zeros((41, 41))
     for _ in range(k):
@@ -226,8 +232,8 @@ def test_is_low_pass_by_its_definition(p, s1, s2, k, node_form, feature):
     pairs = [(i, j) for j in range(41) for i in range(j)]
     rise = max(max((response[j] - response[i]).max(), (response[:, j] - response[:, i]).max()) for i, j in pairs)
     worst = max(-response.min(), response.max() - 1, rise)
-    assume(abs(worst - 0.05) > 1e-6)
-    assert is_low_pass(p, s1, s2, k, node_form, form, operator) == (worst <= 0.05)
+    assume(abs(worst - RIPPLE) > 1e-6)
+    assert is_low_pass(p, s1, s2, k, node_form, form, operator, highest_feature=highest) == (worst <= RIPPLE)
 
 
 @pytest.mark.parametrize("degree", [0, 1, 2, 3, 7])

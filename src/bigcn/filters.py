@@ -33,6 +33,10 @@ FilterForm = Literal["taylor", "exact"]
 FeatureOperator = Literal["laplacian", "adjacency"]
 
 
+#: What still counts as a ripple of a low-pass filter.
+RIPPLE = 0.065
+
+
 class Hop(Protocol):
     r"""Multiplies a block by a normalised adjacency :math:`\mathbf{N} = \mathbf{I} - \mathbf{L}`."""
 
@@ -172,20 +176,24 @@ def is_low_pass(
     node_filter: FilterForm = "exact",
     feature_filter: FilterForm = "exact",
     feature_operator: FeatureOperator = "laplacian",
-    tolerance: float = 0.05,
+    tolerance: float = RIPPLE,
     resolution: int = 41,
+    highest_feature: float = 2.0,
 ) -> bool:
-    r"""Answers whether the filter is low-pass on :math:`[0, 2]^2`.
+    r"""Answers whether the filter is low-pass on all frequencies, those of nodes up to :math:`2`.
 
     A low-pass filter lets nothing through with its sign flipped, amplifies nothing, and never lets a higher frequency
     through better than a lower one, in either direction, each up to :obj:`tolerance`. The tolerance is there because
-    two rounds of ADMM ripple by a few percent where both frequencies are high, even with exact resolvents.
+    two rounds of ADMM ripple by a few percent where both frequencies are high, even with exact resolvents: by
+    :math:`1/16` with :math:`p = 1` and a feature filter that lets nothing through.
 
     Args:
         p, node_strength, feature_strength, iterations, node_filter, feature_filter, feature_operator: The filter, as
             in :func:`frequency_response`.
-        tolerance (float, optional): What still counts as a ripple. (default: :obj:`0.05`)
+        tolerance (float, optional): What still counts as a ripple. (default: :obj:`0.065`)
         resolution (int, optional): Points per direction of the grid that is looked at. (default: :obj:`41`)
+        highest_feature (float, optional): The highest frequency of the feature graph, see
+            :attr:`~bigcn.feature_graphs.FeatureGraph.highest_frequency`. (default: :obj:`2.0`)
 
     Example:
         >>> is_low_pass(p=3, node_strength=1.8, feature_strength=1.8, node_filter="taylor", feature_filter="taylor")
@@ -196,7 +204,7 @@ def is_low_pass(
     mu = torch.linspace(0, 2, resolution, dtype=torch.float64)
     response = frequency_response(
         mu.view(-1, 1),
-        mu.view(1, -1),
+        mu.view(1, -1) * (highest_feature / 2),
         p,
         node_strength,
         feature_strength,

@@ -5,6 +5,7 @@ import torch
 
 from bigcn import BiGCN
 from bigcn.feature_graphs import FEATURE_GRAPHS, GivenGraph, LearnableGraph, NoGraph, SpectralGraph
+from bigcn.filters import admm
 
 D, C = 6, 3
 
@@ -13,13 +14,42 @@ def graphs_of(model):
     return [type(conv.feature_graph) for conv in model.convs]
 
 
-@pytest.mark.parametrize("name", FEATURE_GRAPHS)
+@pytest.mark.parametrize("name", [name for name in FEATURE_GRAPHS if name != "spectral"])
 def test_a_name_holds_for_every_layer(name):
     assert graphs_of(BiGCN(D, 8, 3, C, feature_graph=name)) == [FEATURE_GRAPHS[name]] * 3
 
 
-def test_the_default_is_no_feature_graph():
-    assert graphs_of(BiGCN(D, 8, 2, C)) == [NoGraph, NoGraph]
+def test_a_spectral_graph_belongs_to_the_first_layer():
+    assert graphs_of(BiGCN(D, 8, 3, C, feature_graph="spectral")) == [SpectralGraph, NoGraph, NoGraph]
+    hidden = BiGCN(D, 8, 2, C, feature_graph="spectral", hidden_feature_graph="spectral")
+    assert graphs_of(hidden) == [SpectralGraph, SpectralGraph]
+
+
+def test_the_default_projects_on_leading_directions(make_graph):
+    """Against the definition: smooth, decompose, project, smooth the rest of the way."""
+    x, edge_index = torch.randn(50, 64).double(), make_graph(50, 120)
+    model = BiGCN(64, 8, 2, C, tolerance=1e-12).double()
+    assert graphs_of(model) == [SpectralGraph, NoGraph]
+    size = x.size(0)
+    adjacency = torch.zeros(size, size).double()
+    adjacency.index_put_((edge_index[1], edge_index[0]), torch.ones(()).double(), accumulate=True)
+    degree = adjacency.sum(1)
+    scale = torch.where(degree > 0, degree.clamp(min=1) ** -0.5, 0)
+    laplacian = torch.diag((degree > 0).double()) - scale.view(-1, 1) * adjacency * scale
+    smooth = torch.linalg.inv(torch.eye(size) + 10 * laplacian) @ x
+    leading = torch.linalg.eigh(smooth.t() @ smooth)[1][:, -16:]
+    a, b = torch.linalg.inv(torch.eye(size) + 5 * laplacian), leading @ leading.t()
+    conv = model.convs[0]
+    expected = admm(x, lambda y: a @ y, lambda y: y @ b, p=1.0, iterations=2) @ conv.lin.weight.t() + conv.bias
+    # The leading directions are read off features that are smoothed to one in ten thousand.
+    torch.testing.assert_close(conv(x, edge_index), expected, atol=1e-3, rtol=0)
+
+
+def test_a_strength_or_a_form_of_ones_own_stays():
+    forms = [{"feature_strength": 3.0}, {"feature_filter": "exact"}]
+    for options in forms:
+        assert BiGCN(D, 8, 2, C, **options).convs[0].filter.feature_filter == "exact"
+    assert BiGCN(D, 8, 2, C, feature_graph="uniform").convs[0].filter.feature_filter == "exact"
 
 
 @pytest.mark.parametrize("given", [torch.ones(D, D), GivenGraph(torch.ones(D, D))], ids=["tensor", "graph"])
@@ -33,7 +63,7 @@ def test_hidden_layers_can_have_another_graph():
     model = BiGCN(D, 8, 3, C, feature_graph="spectral", hidden_feature_graph="none", feature_graph_kwargs={"rank": 2})
     assert graphs_of(model) == [SpectralGraph, NoGraph, NoGraph]
     assert model.convs[0].feature_graph.rank == 2
-    assert graphs_of(BiGCN(D, 8, 2, C, hidden_feature_graph="learnable")) == [NoGraph, LearnableGraph]
+    assert graphs_of(BiGCN(D, 8, 2, C, hidden_feature_graph="learnable")) == [SpectralGraph, LearnableGraph]
 
 
 def test_arguments_of_a_named_graph_reach_every_layer():

@@ -37,6 +37,16 @@ def test_there_and_back(graph: str | FeatureGraph | Tensor):
     assert torch.equal(model(X[:20] + 1, EDGES % 20), again(X[:20] + 1, EDGES % 20))
 
 
+def test_what_older_descriptions_leave_out_is_what_it_was():
+    model = BiGCN(12, 8, 2, 3, feature_graph="none", cached=False).eval()
+    arguments = describe_bigcn(model)
+    for name in ("feature_graph", "feature_filter", "cached"):
+        del arguments[name]
+    again = build_bigcn(arguments, model.state_dict())
+    assert torch.equal(model(X, EDGES), again(X, EDGES))
+    assert not again.convs[0].cached
+
+
 def test_double_precision_stays():
     model = BiGCN(12, 8, 2, 3).double().eval()
     assert torch.equal(

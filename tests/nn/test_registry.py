@@ -2,6 +2,7 @@ import contextlib
 import itertools
 import json
 import warnings
+from dataclasses import replace
 
 import pytest
 import torch
@@ -99,7 +100,15 @@ def test_contexts_refuse_nonsense(change, name):
 
 
 def test_no_word_is_the_library_default():
-    assert settings_of("bigcn") == {"cached": True, "hidden_channels": 16, "num_layers": 2, "dropout": 0.5}
+    """For nodes as :class:`BiGCN` has it; links have a weaker filter, and no feature graph."""
+    named = build_model("bigcn", replace(NODE, in_channels=64)).eval()
+    plain = BiGCN(64, hidden_channels=16, num_layers=2, out_channels=5, dropout=0.5).eval()
+    plain.load_state_dict(named.state_dict())
+    x = torch.randn(30, 64)
+    assert torch.equal(named(x, EDGES), plain(x, EDGES))
+    assert named.dropout.p == plain.dropout.p
+    settings = settings_of("bigcn", LINK)
+    assert (settings["feature_graph"], settings["node_strength"]) == ("none", 3.0)
 
 
 @pytest.mark.parametrize("dataset", ["cora", "pubmed", "computers", "my own"])

@@ -16,8 +16,8 @@ from bigcn.memory import keep_freed_memory
 from bigcn.nn.registry import model_names
 from bigcn.report import comparison_table, save_curves, write_csv, write_page
 
-#: What is compared unless asked otherwise: every model by name, and the form of BiGCN with a feature direction.
-ALL_MODELS = ("bigcn", "bigcn:exact+spectral", *(name for name in model_names() if name != "bigcn"))
+#: The form of BiGCN that is compared beside the shipped one, by task: without a feature direction where that has one.
+OTHER_FORM = {"node": "bigcn:none", "link": "bigcn:spectral"}
 
 EXAMPLE = """
 Compares models under a kind of noise and leaves a table, a plot, a page and a record behind.
@@ -68,7 +68,7 @@ def compare(
         training["weight_decay"] = weight_decay
     comparison = Comparison(
         dataset=graph.lower(),
-        models=ALL_MODELS if models == "all" else names(models.lower(), "--models"),
+        models=_all_models(task) if models == "all" else names(models.lower(), "--models"),
         task=task,  # type: ignore[arg-type]
         case=case,
         values=numbers(values, "--values") if values else (),
@@ -127,3 +127,8 @@ def write_outputs(result: ComparisonResult, folder: Path, command: str) -> Path:
 def command_line() -> str:
     """Returns the command as it was typed, quoted so that it can be typed again."""
     return shlex.join(["bigcn", *sys.argv[1:]])
+
+
+def _all_models(task: str) -> tuple[str, ...]:
+    other = (OTHER_FORM[task],) if task in OTHER_FORM else ()  # an unknown task is refused with the rest
+    return ("bigcn", *other, *(name for name in model_names() if name != "bigcn"))

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bigcn.feature_graphs.spectral import ALL_DIRECTIONS
+from bigcn.nn.bigcn_forms import SHIPPED
 
 _COMMON: dict[str, Any] = {
     "hidden_channels": 64,
@@ -18,24 +19,10 @@ _COMMON: dict[str, Any] = {
     "cached": True,
     "check_low_pass": False,
 }
-#: The BiGCN that is trained when nothing is searched for, by task, as arguments of :class:`bigcn.BiGCN`: the one place
-#: where the shipped form is chosen. Of the candidates of the reproduction, these are the best on validation data over
-#: all graphs, clean and noisy (see "The shipped default" in ``docs/results.md``).
+#: The BiGCN that is trained when nothing is searched for, by task, as arguments of :class:`bigcn.BiGCN`.
 DEFAULT_MODEL: dict[str, dict[str, Any]] = {
-    "node": _COMMON
-    | {
-        "dropout": 0.5,
-        "node_strength": 5.0,
-        "feature_graph": "spectral",
-        "feature_filter": "taylor",
-    },
-    "link": _COMMON
-    | {
-        "dropout": 0.0,
-        "node_strength": 3.0,
-        "feature_graph": "none",
-        "feature_filter": "exact",
-    },
+    "node": {**_COMMON, **SHIPPED["node"], "feature_filter": "taylor", "dropout": 0.5},
+    "link": {**_COMMON, **SHIPPED["link"], "feature_filter": "exact", "dropout": 0.0},
 }
 #: How it is trained, by task, as arguments of :class:`bigcn.training.TrainConfig`.
 DEFAULT_TRAINING: dict[str, dict[str, Any]] = {

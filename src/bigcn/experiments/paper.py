@@ -137,9 +137,9 @@ def _of_depth(depth: int, name: str, title: str, model: str, **settings: object)
 def _deep(depth: int) -> tuple[Contender, ...]:
     deep = partial(_of_depth, depth)
     return (
-        deep("bigcn", "BiGCN", "bigcn"),
-        deep("bigcn+gcn", "BiGCN below GCN layers", "bigcn", gcn_layers=depth - 1),
-        deep("bigcn+jk", "BiGCN, jumping knowledge", "bigcn", jk="cat"),
+        deep("bigcn", "BiGCN", "bigcn:none"),
+        deep("bigcn+gcn", "BiGCN below GCN layers", "bigcn:none", gcn_layers=depth - 1),
+        deep("bigcn+jk", "BiGCN, jumping knowledge", "bigcn:none", jk="cat"),
         deep("published", "BiGCN (published)", "bigcn:published"),
         deep("gcn", "GCN", "gcn"),
         deep("gcn+jk", "GCN, jumping knowledge", "gcn", jk="cat"),

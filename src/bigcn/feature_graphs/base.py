@@ -98,6 +98,8 @@ class FeatureGraph(torch.nn.Module):
     from_input: bool = False
     #: Whether the strength of the feature direction has any effect.
     filters: bool = True
+    #: The highest frequency, the largest eigenvalue that its Laplacian may have.
+    highest_frequency: float = 2.0
     #: Whether :meth:`operand` can be part of a CUDA graph: it never waits for the GPU.
     capturable: bool = True
 

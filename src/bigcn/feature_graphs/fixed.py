@@ -56,6 +56,8 @@ class UniformGraph(FeatureGraph):
     tells how much of a learned graph is just that.
     """
 
+    highest_frequency = 1.0
+
     def product(self, operand: Operand, block: Tensor) -> Tensor:
         return block.mean(dim=-2, keepdim=True).expand_as(block)
 

@@ -42,6 +42,7 @@ class SpectralGraph(FeatureGraph):
             (default: :obj:`10.0`)
     """
 
+    highest_frequency = 1.0
     vectors: Tensor | None
     weights: Tensor | None
 

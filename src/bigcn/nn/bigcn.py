@@ -30,20 +30,30 @@ class BiGCN(BasicGNN):
         act, act_first, act_kwargs, norm, norm_kwargs, jk: See :class:`torch_geometric.nn.models.basic_gnn.BasicGNN`.
         gcn_layers (int, optional): How many of the layers, counted from the top, are
             :class:`torch_geometric.nn.GCNConv` instead. (default: :obj:`0`)
+        feature_graph (str, FeatureGraph or torch.Tensor, optional): The feature graph, see
+            :class:`~bigcn.nn.BiGCNConv`. With :obj:`"spectral"`, the feature filter is the projector on its leading
+            eigenvectors unless :obj:`feature_filter` or :obj:`feature_strength` says otherwise.
+            (default: :obj:`"spectral"`)
         hidden_feature_graph (str, optional): The feature graph of the layers above the first. By default these have
-            the one named in :obj:`feature_graph`, or :obj:`"none"` if that is a finished graph or a tensor, which
-            belongs to the first layer alone. (default: :obj:`None`)
+            the one named in :obj:`feature_graph`, or :obj:`"none"` if that is spectral, which would be decomposed in
+            every step, or a finished graph or a tensor, which belongs to the first layer alone.
+            (default: :obj:`None`)
         hidden_node_strength (float, optional): The node strength of the layers above the first, where it differs from
             that of the first; with :obj:`node_strength=0`, a model predicts first and smooths then.
             (default: :obj:`None`)
+        cached (bool, optional): Whether the layers keep what they computed from graph and features for calls with
+            the very same tensors. (default: :obj:`True`)
         penalty_layers (str, optional): Whether :meth:`penalty` adds up :obj:`"all"` layers, as the text of the paper
             says, or the :obj:`"first"` alone, as the released code does. (default: :obj:`"all"`)
         **kwargs (optional): Additional arguments of :class:`~bigcn.nn.BiGCNConv`.
 
+    What is left out is the form that did best on validation data over all graphs of the paper, clean and noisy; the
+    paper's own is :meth:`published`.
+
     Example:
-        >>> model = BiGCN(64, hidden_channels=16, num_layers=2, out_channels=10, feature_graph="spectral")
+        >>> model = BiGCN(64, hidden_channels=16, num_layers=2, out_channels=10)
         >>> [type(conv.feature_graph).__name__ for conv in model.convs]
-        ['SpectralGraph', 'SpectralGraph']
+        ['SpectralGraph', 'NoGraph']
     """
 
     supports_edge_weight = True
@@ -59,8 +69,10 @@ class BiGCN(BasicGNN):
         dropout: float = 0.0,
         *,
         gcn_layers: int = 0,
+        feature_graph: str | FeatureGraph | Tensor = "spectral",
         hidden_feature_graph: str | None = None,
         hidden_node_strength: float | None = None,
+        cached: bool = True,
         penalty_layers: Literal["all", "first"] = "all",
         **kwargs: Any,
     ) -> None:
@@ -68,6 +80,11 @@ class BiGCN(BasicGNN):
             raise ValueError(f"'gcn_layers' must leave a BiGCN layer at the bottom of {num_layers} (got {gcn_layers})")
         if penalty_layers not in ("all", "first"):
             raise ValueError(f"'penalty_layers' must be 'all' or 'first' (got {penalty_layers!r})")
+        spectral = isinstance(feature_graph, str) and feature_graph == "spectral"
+        projects = spectral and kwargs.get("feature_strength", 1.0) == 1.0
+        kwargs.setdefault("feature_filter", "taylor" if projects else "exact")
+        if spectral and hidden_feature_graph is None:
+            hidden_feature_graph = "none"
         super().__init__(
             in_channels,
             hidden_channels,
@@ -75,8 +92,10 @@ class BiGCN(BasicGNN):
             out_channels,
             dropout,
             bigcn_layers=num_layers - gcn_layers,
+            feature_graph=feature_graph,
             hidden_feature_graph=hidden_feature_graph,
             hidden_node_strength=hidden_node_strength,
+            cached=cached,
             **kwargs,
         )
         self.penalty_layers = penalty_layers
@@ -89,28 +108,28 @@ class BiGCN(BasicGNN):
             "out_channels": out_channels,
             "dropout": dropout,
             "gcn_layers": gcn_layers,
+            "feature_graph": feature_graph if isinstance(feature_graph, str) else None,
             "hidden_feature_graph": hidden_feature_graph,
             "hidden_node_strength": hidden_node_strength,
+            "cached": cached,
             "penalty_layers": penalty_layers,
             **kwargs,
         }
-        if not isinstance(kwargs.get("feature_graph", "none"), str):
-            self.arguments["feature_graph"] = None
 
     def init_conv(
         self,
         in_channels: int,
         out_channels: int,
         bigcn_layers: int,
+        feature_graph: str | FeatureGraph | Tensor,
         hidden_feature_graph: str | None,
         hidden_node_strength: float | None,
-        feature_graph: str | FeatureGraph | Tensor = "none",
         **kwargs: Any,
     ) -> MessagePassing:
         layer = len(self.convs)
         if layer >= bigcn_layers:
             # Not PyG's own cache, which would take its first graph for every later one.
-            layer_type = KeptGCNConv if kwargs.get("cached", False) else GCNConv
+            layer_type = KeptGCNConv if kwargs["cached"] else GCNConv
             return layer_type(in_channels, out_channels, bias=kwargs.get("bias", True))
         if layer > 0:
             by_name = isinstance(feature_graph, str)

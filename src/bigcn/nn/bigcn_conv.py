@@ -131,7 +131,8 @@ class BiGCNConv(KeepsInput, MessagePassing):
         self._make_caches()
 
         if check_low_pass:
-            self.filter.warn_if_not_low_pass(self.feature_graph.filters, stacklevel=2)
+            highest = self.feature_graph.highest_frequency if self.feature_graph.filters else 0.0
+            self.filter.warn_if_not_low_pass(highest, stacklevel=2)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -46,8 +46,9 @@ def build_bigcn(arguments: Mapping[str, Any], weights: Mapping[str, Tensor]) -> 
         arguments (dict): What :func:`describe_bigcn` returned.
         weights (dict): The :obj:`state_dict` of the model.
     """
-    arguments = dict(arguments)
-    if arguments.get("feature_graph") == GIVEN:
+    # What checkpoints left out that are older than the defaults of today.
+    arguments = {"feature_graph": "none", "feature_filter": "exact", "cached": False, **arguments}
+    if arguments["feature_graph"] == GIVEN:
         arguments["feature_graph"] = _given_graph(weights)
     model = BiGCN(**{**arguments, "check_low_pass": False})
     model.arguments["check_low_pass"] = arguments.get("check_low_pass", True)

@@ -155,16 +155,23 @@ class TwoWayFilter(torch.nn.Module):
             return blocks, mixing
         return list(torch.tensordot(mixing, torch.stack(blocks), dims=1).unbind(0)), None
 
-    def warn_if_not_low_pass(self, has_feature_graph: bool, stacklevel: int) -> None:
-        """Warns about strengths with which the filter passes high frequencies or flips signs."""
+    def warn_if_not_low_pass(self, highest_feature: float, stacklevel: int) -> None:
+        """Warns about strengths with which the filter passes high frequencies or flips signs.
+
+        Args:
+            highest_feature (float): The highest frequency of the feature graph; zero if there is none.
+            stacklevel (int): Whose line the warning names, see :func:`warnings.warn`.
+        """
+        has_feature_graph = highest_feature > 0
         feature_strength = self.feature_strength if has_feature_graph else 0.0
         strengths = (self.p, self.node_strength, feature_strength, self.iterations)
-        if not is_low_pass(*strengths, self.node_filter, self.feature_filter, self.feature_operator):
+        forms = (self.node_filter, self.feature_filter, self.feature_operator)
+        if not is_low_pass(*strengths, *forms, highest_feature=highest_feature):
             features = f"feature_strength={feature_strength:g} ({self.feature_filter}, {self.feature_operator}), "
             warnings.warn(
                 f"p={self.p:g}, node_strength={self.node_strength:g} ({self.node_filter}), "
                 f"{features if has_feature_graph else ''}"
-                f"iterations={self.iterations} do not make a low-pass filter on [0, 2]²; "
+                f"iterations={self.iterations} do not make a low-pass filter; "
                 f"'check_low_pass=False' silences this",
                 NotLowPassWarning,
                 stacklevel=stacklevel + 1,

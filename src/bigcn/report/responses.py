@@ -9,18 +9,15 @@ import torch
 from torch import Tensor
 
 from bigcn.experiments.comparison import ComparisonResult
-from bigcn.filters import frequency_response, is_low_pass
+from bigcn.feature_graphs import FEATURE_GRAPHS, FeatureGraph
+from bigcn.filters import RIPPLE, frequency_response, is_low_pass
 from bigcn.nn import BiGCNConv
 from bigcn.report.words import model_title
 
-#: What :func:`bigcn.filters.is_low_pass` still takes for a ripple.
-RIPPLE = 0.05
 _ARGUMENTS = (
     *("p", "node_strength", "feature_strength", "iterations"),
     *("node_filter", "feature_filter", "feature_operator"),
 )
-#: Graphs whose normalised adjacency has no negative eigenvalue, so that no frequency exceeds one.
-_PROJECTORS = ("spectral", "uniform")
 
 
 @dataclass(frozen=True)
@@ -109,20 +106,17 @@ def response(model: str, settings: Mapping[str, Any], resolution: int = 64) -> R
         graph, arguments["feature_strength"] = "none", 0.0
     if graph == "identity":
         arguments["feature_operator"] = "laplacian"  # it has but one operator, whatever it is called
-    highest = 1.0 if graph in _PROJECTORS else 2.0
+    highest = FEATURE_GRAPHS.get(graph, FeatureGraph).highest_frequency
     along_nodes = torch.linspace(0, 2, resolution, dtype=torch.float64).view(-1, 1)
     along_features = torch.linspace(0, highest, resolution, dtype=torch.float64).view(1, -1)
     if graph == "identity":
         along_features = torch.ones_like(along_features)  # its Laplacian is the identity: one frequency
     grid = frequency_response(along_nodes, along_features, **arguments)
-    return Response(model, arguments, graph, highest, grid, _is_low_pass(arguments, graph, grid))
+    return Response(model, arguments, graph, highest, grid, _is_low_pass(arguments, graph, highest, grid))
 
 
-def _is_low_pass(arguments: dict[str, Any], graph: str, grid: Tensor) -> bool:
+def _is_low_pass(arguments: dict[str, Any], graph: str, highest: float, grid: Tensor) -> bool:
     if graph == "identity":
         rise = (grid - grid.cummin(dim=0).values).max()
         return bool(rise <= RIPPLE and grid.min() >= -RIPPLE and grid.max() <= 1 + RIPPLE)
-    if graph in _PROJECTORS and arguments["feature_operator"] == "laplacian":
-        # Both forms depend on strength times frequency alone: frequencies up to one are all frequencies at half of it.
-        arguments = arguments | {"feature_strength": arguments["feature_strength"] / 2}
-    return is_low_pass(**arguments, tolerance=RIPPLE)
+    return is_low_pass(**arguments, highest_feature=highest)
