@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from bigcn.sparse import SparseMatrix
-from bigcn.sparse_diagonal import mapped
-from bigcn.sparse_ops import own_precision, row_numbers
+from bigcn.sparse_diagonal import mapped, row_numbers
+from bigcn.sparse_ops import own_precision
 
 #: The most that a dense filter may take.
 MAX_BYTES = 2**30

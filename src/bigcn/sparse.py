@@ -7,7 +7,8 @@ from torch import Tensor
 
 from bigcn.filters import Hop, chebyshev_sum
 from bigcn.sparse_chebyshev import chebyshev
-from bigcn.sparse_ops import damped, product, row_numbers
+from bigcn.sparse_diagonal import row_numbers
+from bigcn.sparse_ops import damped, product
 
 
 class SparseMatrix(NamedTuple):

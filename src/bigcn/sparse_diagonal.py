@@ -58,3 +58,23 @@ def mapped(tensor: Tensor, dim: int | None, members: int, to: int) -> Tensor:
         return tensor.movedim(dim, to)
     shape = [*tensor.shape[:to], members, *tensor.shape[to:]]
     return tensor.unsqueeze(to).expand(shape)
+
+
+def make_room(crow: Tensor, more: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns pointers with room for more entries at the end of each row, the row of every entry, and where those stand
+    that were there before. All rows get about the same: the longest keeps the others waiting.
+
+    Args:
+        crow (torch.Tensor): The pointers of a matrix.
+        more (int): How many entries there is to be room for.
+    """
+    before = torch.arange(crow.numel(), device=crow.device) * more // max(crow.numel() - 1, 1)
+    pointers, row = crow + before, row_numbers(crow)
+    old = torch.arange(row.numel(), device=crow.device) + before.index_select(0, row)
+    return pointers, row_numbers(pointers), old
+
+
+def row_numbers(pointers: Tensor) -> Tensor:
+    """Returns the row of every entry of a CSR matrix."""
+    counts = pointers[1:] - pointers[:-1]
+    return torch.repeat_interleave(torch.arange(counts.numel(), device=pointers.device), counts)

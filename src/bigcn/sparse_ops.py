@@ -19,7 +19,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from bigcn.sparse_blocks import column_blocks
 from bigcn.sparse_blocks import multiply as multiply_blocks
-from bigcn.sparse_diagonal import diagonal_blocks, mapped
+from bigcn.sparse_diagonal import diagonal_blocks, mapped, row_numbers
 
 # PyTorch calls its CSR layout a prototype once per process; users of this library did not choose the layout.
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
@@ -241,9 +241,3 @@ def sampled_product(crow: Tensor, col: Tensor, left: Tensor, right: Tensor) -> T
     size = crow.numel() - 1, right.size(0)
     empty = torch.sparse_csr_tensor(crow, col, left.new_zeros(col.numel()), size, check_invariants=False)
     return torch.sparse.sampled_addmm(empty, left, right.t(), beta=0.0).values()
-
-
-def row_numbers(pointers: Tensor) -> Tensor:
-    """Returns the row of every entry of a CSR matrix."""
-    counts = pointers[1:] - pointers[:-1]
-    return torch.repeat_interleave(torch.arange(counts.numel(), device=pointers.device), counts)

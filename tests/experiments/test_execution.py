@@ -47,7 +47,7 @@ def test_same_sizes_train_together():
         *specs(("gcn",), training={"max_epochs": 4}),
     ]
     units = make_units(listed, together=True)
-    assert [len(unit.specs) for unit in units] == [8, 4, 2, 2, 4, 2]
+    assert [len(unit.specs) for unit in units] == [8, 4, 2, 2, 2, 2, 2]
     assert sorted(spec.key for unit in units for spec in unit.specs) == sorted(spec.key for spec in listed)
     assert [unit.specs for unit in make_units(listed, together=False)] == [(spec,) for spec in listed]
 

@@ -98,7 +98,8 @@ def _group(spec: RunSpec) -> str:
     # Without a strength a direction is off, which is another structure.
     off = [spec.settings["model"].get(key) == 0 for key in OWN_MODEL]
     case: tuple[Any, ...] = () if spec.case in SAME_SIZE else (spec.case,)
-    case += (spec.value,) if spec.case == "feature-rate" else ()
+    # Members whose sizes differ are filled up to those of the largest, so that they had better not differ much.
+    case += (spec.value,) if spec.case in ("feature-rate", "structure-mistakes") else ()
     kind = spec.model.partition(":")[0]
     rest = (spec.task, spec.dataset, spec.protocol, case, kind, spec.device, spec.settings.get("negatives"))
     return json.dumps([rest, model, training, off], sort_keys=True)

@@ -21,7 +21,7 @@ from torch_geometric.utils import add_self_loops, remove_self_loops
 from bigcn.nn.cache import TensorCache, may_keep
 from bigcn.node_graphs import edges_of
 from bigcn.sparse import SparseMatrix, sparse_from_edges
-from bigcn.sparse_diagonal import joined_pattern
+from bigcn.sparse_diagonal import joined_pattern, make_room
 from bigcn.sparse_ops import multiply, sampled_product
 
 
@@ -198,13 +198,12 @@ def _with_pattern(
 
 
 def fill_up(graph: AttentionGraph, entries: int) -> AttentionGraph:
-    """Returns the graph with loops at the last node that count nothing, up to a number of edges."""
-    last = graph.pointers.numel() - 2
-    more = entries - graph.source.numel()
-    counts = torch.cat([torch.ones_like(graph.source), torch.zeros_like(graph.source[:1]).expand(more)])
-    source, target = (F.pad(ends, (0, more), value=last) for ends in (graph.source, graph.target))
-    heads = graph.pattern.num_rows // (last + 1)
-    return _with_pattern(source, target, last + 1, heads, counts.to(torch.get_default_dtype()))
+    """Returns the graph with loops at all nodes that count nothing, up to a number of edges."""
+    num_nodes = graph.pointers.numel() - 1
+    _, target, old = make_room(graph.pointers, entries - graph.source.numel())
+    source = target.index_copy(0, old, graph.source)
+    counts = torch.zeros(entries, device=target.device).index_fill_(0, old, 1)
+    return _with_pattern(source, target, num_nodes, graph.pattern.num_rows // num_nodes, counts)
 
 
 def _few_entries(x: Tensor) -> Tensor | None:

@@ -5,7 +5,6 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
@@ -13,6 +12,7 @@ from bigcn.nn.cache import caches_of
 from bigcn.nn.kept_input import KeepsInput
 from bigcn.nn.product_layers import AttentionGraph, fill_up
 from bigcn.sparse import SparseMatrix
+from bigcn.sparse_diagonal import make_room
 
 
 class CannotStack(ValueError):
@@ -182,20 +182,23 @@ def _filled_up(values: list[Any]) -> list[Any]:
 
 
 def _fill_up(matrix: SparseMatrix, entries: int) -> SparseMatrix:
-    """Returns the matrix with zeros in its last row, up to a number of entries."""
+    """Returns the matrix with zeros in all its rows, up to a number of entries."""
     more = entries - matrix.col.numel()
     if more == 0:
         return matrix
     arrays = matrix[:3]
-    filled = _fill_up_arrays(*arrays, more)
+    filled = _fill_up_arrays(*arrays, more, matrix.num_cols)
     symmetric = all(a is b for a, b in zip(arrays, matrix[3:6], strict=True))
-    filled_t = filled if symmetric else _fill_up_arrays(*matrix[3:6], more)
+    filled_t = filled if symmetric else _fill_up_arrays(*matrix[3:6], more, matrix.num_rows)
     return SparseMatrix(*filled, *filled_t, matrix.num_rows, matrix.num_cols)
 
 
-def _fill_up_arrays(crow: Tensor, col: Tensor, value: Tensor, more: int) -> tuple[Tensor, Tensor, Tensor]:
-    last = crow[-1:] + more
-    return torch.cat([crow[:-1], last]), F.pad(col, (0, more)), F.pad(value, (0, more))
+def _fill_up_arrays(
+    crow: Tensor, col: Tensor, value: Tensor, more: int, num_cols: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    pointers, row, old = make_room(crow, more)
+    columns = row.clamp(max=num_cols - 1).to(col.dtype).index_copy(0, old, col)
+    return pointers, columns, value.new_zeros(row.numel()).index_copy(0, old, value)
 
 
 def _leaves_like(dims: Any, nesting: Any) -> list[int | None]:
