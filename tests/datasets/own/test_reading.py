@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import bigcn
 from bigcn.datasets import load_dataset
-from bigcn.datasets.own import Column, Encoding, InputError, decode, read_graph, write_graph
+from bigcn.datasets.own import Encoding, InputError, decode, read_graph, write_graph
 
 LETTERS = st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zs", "Zl", "Zp"))
 TEXT_IDS = st.text(st.one_of(LETTERS, st.sampled_from("01.,;\"' ")), min_size=1, max_size=4).filter(
@@ -243,71 +243,6 @@ def test_columns_that_cannot_be_features_are_left_out_with_a_word(read):
     assert "'nothing': holds no value" in said
     assert "'title': holds another text for each node" in said
     assert read("id,x,nothing,title\n" + rows, features=["title"]).data.x.shape == (12, 12)
-
-
-class TestLike:
-    NODES = "id,size,colour,member,kind\na,1,red,yes,u\nb,2,blue,no,v\nc,6,red,no,\n"
-    EDGES = "source,target\na,b\n"
-
-    def test_reads_with_the_stored_encoding(self, read):
-        encoding = read(self.NODES, self.EDGES, label="kind").encoding
-        other = read(
-            "kind,member,extra,size,id,colour\nv,1,5,9,k,blue\n,,7,3,l,\n", "source,target,weight\nk,l,2\n",
-            like=Encoding.from_dict(encoding.to_dict()), missing="fill",
-        )  # fmt: skip
-        assert other.encoding == encoding
-        assert other.feature_names == ("size", "colour=blue", "colour=red", "member")
-        assert other.data.x[0].tolist() == pytest.approx([(9 - 3) / statistics.pstdev([1, 2, 6]), 1, 0, 1])
-        assert other.data.y.tolist() == [1, -1]
-        assert other.data.edge_weight is None
-        assert any("'extra'" in warning for warning in other.summary.warnings)
-        assert any("weights" in warning for warning in other.summary.warnings)
-
-    def test_labels_are_not_needed(self, read):
-        encoding = read(self.NODES, self.EDGES, label="kind").encoding
-        other = read("id,size,colour,member\nk,9,blue,no\n", like=encoding)
-        assert other.data.y is None
-        assert other.classes == ("u", "v")
-
-    def test_the_names_of_the_columns_are_remembered(self, read):
-        encoding = read(self.NODES.replace("id", "key", 1), "s,t,w\na,b,1\n", id="key", source="s", target="t",
-                        weight="w").encoding  # fmt: skip
-        other = read("key,size,colour,member,kind\nk,9,blue,no,u\nl,9,blue,no,v\n", "s,t,w\nk,l,3\n", like=encoding)
-        assert other.data.edge_weight.tolist() == [3, 3]
-        with pytest.raises(InputError, match="no column 'w'"):
-            read("key,size,colour,member,kind\nk,9,blue,no,u\n", "s,t\nk,k\n", like=encoding)
-
-    @pytest.mark.parametrize(
-        ("nodes", "fragments"),
-        [
-            ("id,colour,sise\nk,blue,3\n", ["lacks 'size', 'member'", "has 'sise'"]),
-            ("id,size,colour,member\nk,big,blue,no\n", ["row 2, column 'size': 'big' is not a number"]),
-            ("id,size,colour,member\nk,1,green,no\n", ["row 2, column 'colour'", "'green'", "'blue', 'red'"]),
-            ("id,size,colour,member\nk,1,blue,2\n", ["row 2, column 'member'", "2"]),
-            ("id,size,colour,member\nk,big,green,maybe\n", ["'big'", "'green'", "'maybe'"]),
-            ("id,size,colour,member,kind\nk,1,blue,no,w\n", ["row 2, column 'kind'", "'w'", "'u', 'v'"]),
-        ],
-    )
-    def test_refuses_what_differs(self, read, nodes, fragments):
-        encoding = read(self.NODES, self.EDGES, label="kind").encoding
-        with pytest.raises(InputError) as caught:
-            read(nodes, like=encoding)
-        for fragment in fragments:
-            assert fragment in str(caught.value)
-
-    def test_other_features_than_the_models(self, read):
-        encoding = read(self.NODES, self.EDGES, label="kind").encoding
-        with pytest.raises(InputError, match="was trained on"):
-            read(self.NODES, self.EDGES, like=encoding, features=["size"])
-
-    def test_a_split_that_is_not_whole_is_no_matter(self, read):
-        encoding = read(self.NODES, self.EDGES, label="kind").encoding
-        assert read("id,size,colour,member,split\nk,9,blue,no,test\n", like=encoding).split is None
-
-    def test_a_column_that_is_empty_now(self, read):
-        encoding = Encoding((Column("x", "number", 5.0, 2.0), Column("c", "category", categories=("a", "b"))))
-        graph = read("id,x,c\nk,,a\nl,,b\n", "source,target\nk,l\n", like=encoding)
-        assert graph.data.x[:, 0].tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
