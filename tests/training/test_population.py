@@ -142,6 +142,40 @@ def test_members_may_have_strengths_of_their_own():
     assert_as_alone(members, alone(members), train_population(members))
 
 
+RING = torch.eye(64, dtype=torch.float64)
+GIVEN = [RING.roll(step, 0) + RING.roll(-step, 0) for step in (1, 7)]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"p": 1.0}, {"p": 3.0}),
+        ({"node_filter": "taylor", "node_strength": 0.9}, {"node_filter": "taylor", "node_strength": 0.1}),
+        ({"feature_graph": "uniform", "feature_strength": 0.5}, {"feature_graph": "uniform", "feature_strength": 4.0}),
+        ({"node_strength": 0.0}, {"node_strength": 5.0}),
+        ({"hidden_node_strength": 0.0}, {"hidden_node_strength": 5.0}),
+        ({"normalize": True}, {"normalize": False}),
+        ({"iterations": 1}, {"iterations": 2}),
+        ({"feature_graph_kwargs": {"rank": 16}}, {"feature_graph_kwargs": {"rank": 2}}),
+        ({"feature_graph_kwargs": {"smoothing": 1.0}}, {"feature_graph_kwargs": {"smoothing": 50.0}}),
+        ({}, {"feature_graph_kwargs": {"weighting": "soft"}}),
+        ({"act": "relu"}, {"act": "elu"}),
+        ({"feature_graph": GIVEN[0]}, {"feature_graph": GIVEN[1]}),
+    ],
+    ids=lambda options: ",".join(options) or "default",
+)
+def test_members_on_one_graph_may_differ(one, other):
+    """In numbers, or in anything else: then they train alone."""
+    first = make_members("bigcn", seeds=(1,), epochs=10)[0]
+    members = []
+    for options in (one, other):
+        with seeded(1):
+            model = BiGCN(64, 16, 2, 10, check_low_pass=False, **options)
+        members.append(replace(first, model=model))
+    assert_as_alone(members, alone(members), train_population(members))
+    assert not torch.allclose(*(member.model(first.task.x, first.task.edge_index) for member in members))
+
+
 def test_members_stop_each_for_itself(monkeypatch):
     monkeypatch.setattr(module, "LOOK_EVERY", 3)
     members = make_members("gcn", case="features", seeds=range(6), epochs=200)

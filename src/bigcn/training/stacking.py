@@ -11,8 +11,14 @@ from torch.utils import _pytree as pytree
 from bigcn.nn.cache import caches_of
 from bigcn.nn.kept_input import KeepsInput
 from bigcn.nn.product_layers import AttentionGraph, fill_up
+from bigcn.nn.two_way_filter import TwoWayFilter
 from bigcn.sparse import SparseMatrix
 from bigcn.sparse_diagonal import make_room
+
+#: The settings of a filter that are nothing but numbers in its buffers.
+OWN_NUMBERS = ("p", "node_strength", "feature_strength")
+#: Buffers with more entries than this are the same only if they are one.
+FEW_NUMBERS = 4096
 
 
 class CannotStack(ValueError):
@@ -124,12 +130,14 @@ def stack_kept(
         models (Sequence[torch.nn.Module]): The members.
         graphs (Sequence[tuple]): Features, edges and weights of edges of each.
     """
+    if any(_structure(model) != _structure(models[0]) for model in models[1:]):
+        raise CannotStack("the members differ in more than numbers")
     kept: list[dict[str, Any]] = []
     known: dict[Any, dict[str, Any]] = {}
     results: dict[Any, Any] = {}
     for model, graph in zip(models, graphs, strict=True):
-        # Members with the same graph and the same filters would compute the same.
-        filters = torch.nn.Module.__repr__(model)
+        # Members with the same graph and the same numbers would compute the same.
+        filters = _numbers(model)
         key = tuple(id(tensor) for tensor in graph), filters
         if key not in known:
             known[key] = {
@@ -140,6 +148,25 @@ def stack_kept(
         kept.append(known[key])
     names = [name for name in kept[0] if all(name in member for member in kept)]
     return {name: stack([member[name] for member in kept]) for name in names}
+
+
+def _structure(model: torch.nn.Module) -> list[tuple[Any, ...]]:
+    """Returns all settings of a model; of those that members may have of their own, whether they are zero."""
+    found: list[tuple[Any, ...]] = []
+    for name, part in model.named_modules():
+        plain = {key: value for key, value in vars(part).items() if isinstance(value, int | float | str | None)}
+        del plain["training"]
+        if isinstance(part, TwoWayFilter):
+            plain |= {key: plain[key] == 0 for key in OWN_NUMBERS}
+        found.append((name, type(part), plain))
+    return found
+
+
+def _numbers(model: torch.nn.Module) -> tuple[Any, ...]:
+    """Returns what a model may have of its own besides its parameters: its buffers, large ones by their identity."""
+    return tuple(
+        tuple(buffer.flatten().tolist()) if buffer.numel() <= FEW_NUMBERS else id(buffer) for buffer in model.buffers()
+    )
 
 
 def _kept_by(model: torch.nn.Module, graph: tuple[Tensor, Tensor, Tensor | None]) -> dict[str, tuple[Any, Any]]:
@@ -171,13 +198,19 @@ def _filled_up(values: list[Any]) -> list[Any]:
     if all(isinstance(value, SparseMatrix) for value in values):
         entries = max(value.col.numel() for value in values)
         once: dict[int, SparseMatrix] = {}
-        return [once.setdefault(id(value), _fill_up(value, entries)) for value in values]
+        for value in values:
+            if id(value) not in once:
+                once[id(value)] = _fill_up(value, entries)
+        return [once[id(value)] for value in values]
     if all(isinstance(value, AttentionGraph) for value in values):
         entries = max(value.source.numel() for value in values)
         if all(value.source.numel() == entries for value in values):
             return values
         graphs: dict[int, AttentionGraph] = {}
-        return [graphs.setdefault(id(value), fill_up(value, entries)) for value in values]
+        for value in values:
+            if id(value) not in graphs:
+                graphs[id(value)] = fill_up(value, entries)
+        return [graphs[id(value)] for value in values]
     return values
 
 
