@@ -142,6 +142,8 @@ def test_a_model_that_cannot_be_trusted(trained, harm, reason):
         ("folder.csv", "a folder"),
         ("no/such/out.csv", "no such folder"),
         ("out", "by its"),
+        ("nodes.csv", "which is read"),
+        ("./edges.csv", "which is read"),
     ],
 )
 def test_a_place_that_cannot_be_written(trained, out, reason):

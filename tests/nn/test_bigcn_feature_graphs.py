@@ -45,6 +45,20 @@ def test_the_default_projects_on_leading_directions(make_graph):
     torch.testing.assert_close(conv(x, edge_index), expected, atol=1e-3, rtol=0)
 
 
+def test_a_finished_spectral_graph_projects_as_well(make_graph):
+    x, edge_index = torch.randn(50, 64), make_graph(50, 120)
+    by_name = BiGCN(64, 8, 2, C).eval()
+    finished = BiGCN(64, 8, 2, C, feature_graph=SpectralGraph.from_data(x, edge_index)).eval()
+    finished.load_state_dict(by_name.state_dict(), strict=False)
+    torch.testing.assert_close(finished(x, edge_index), by_name(x, edge_index), atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("features", [64, 600])
+def test_a_graph_without_nodes(features):
+    out = BiGCN(features, 8, 2, C)(torch.zeros(0, features), torch.empty(2, 0, dtype=torch.long))
+    assert out.shape == (0, C)
+
+
 def test_a_strength_or_a_form_of_ones_own_stays():
     forms = [{"feature_strength": 3.0}, {"feature_filter": "exact"}]
     for options in forms:

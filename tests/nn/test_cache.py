@@ -37,6 +37,8 @@ def test_a_change_in_place_is_noticed():
     tensor[1:].add_(1)  # through a view
     assert cache.get((tensor,), None, compute) == 3
     assert cache.get((tensor,), None, compute) == 3
+    tensor.data = torch.ones(3)  # no new version, but other memory
+    assert cache.get((tensor,), None, compute) == 4
 
 
 def test_the_least_recently_used_goes_first():

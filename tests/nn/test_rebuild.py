@@ -47,6 +47,17 @@ def test_what_older_descriptions_leave_out_is_what_it_was():
     assert not again.convs[0].cached
 
 
+def test_an_older_spectral_graph_was_exact_and_in_every_layer():
+    hidden = {"feature_graph": "spectral", "hidden_feature_graph": "spectral", "feature_graph_kwargs": {"rank": 2}}
+    model = BiGCN(12, 40, 2, 3, feature_filter="exact", cached=False, **hidden).eval()
+    arguments = describe_bigcn(model) | {"hidden_feature_graph": None}
+    for name in ("feature_filter", "cached"):
+        del arguments[name]
+    again = build_bigcn(arguments, model.state_dict())
+    assert [str(conv.filter) for conv in again.convs] == [str(conv.filter) for conv in model.convs]
+    assert [type(conv.feature_graph) for conv in again.convs] == [SpectralGraph, SpectralGraph]
+
+
 def test_double_precision_stays():
     model = BiGCN(12, 8, 2, 3).double().eval()
     assert torch.equal(

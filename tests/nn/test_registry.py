@@ -158,6 +158,16 @@ def test_every_combination_says_what_it_builds(graph, form, operator):
         assert conv.cached
 
 
+def test_the_operator_of_the_released_code_has_no_graph_of_its_own():
+    assert settings_of("bigcn:code")["feature_graph"] == "none"
+    assert settings_of("bigcn:code+uniform")["feature_graph"] == "uniform"
+
+
+@pytest.mark.parametrize("context", [NODE, LINK])
+def test_a_rank_speaks_of_a_spectral_graph(context):
+    assert settings_of("bigcn:rank=3", context) == settings_of("bigcn:spectral+rank=3", context)
+
+
 def test_taylor_brings_the_strengths_of_the_paper():
     found = settings_of("bigcn:taylor", ModelContext("photo", "clean", "node", 12, 5))
     assert (found["p"], found["node_strength"], found["feature_strength"]) == (1.5, 0.8, 0.8)
@@ -238,7 +248,7 @@ def test_two_feature_graphs_are_refused(first, second):
         ("bigcn:p=1+p=2", "'p=2' contradicts or repeats"),
         ("bigcn:taylor+exact", "'exact' contradicts"),
         ("bigcn:text+code", "'code' contradicts"),
-        ("bigcn:soft", "'soft' goes with 'spectral'"),
+        ("bigcn:none+soft", "'soft' goes with 'spectral'"),
         ("bigcn:uniform+rank=3", "'rank=' goes with 'spectral'"),
         ("bigcm", "did you mean 'bigcn'"),
         ("gcn:exact", "'gcn' takes no words"),

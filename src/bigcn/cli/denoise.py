@@ -14,7 +14,6 @@ from bigcn.cli import own
 from bigcn.cli.common import errors, output, print_json
 from bigcn.datasets.own import Column, OwnGraph, decode, write_table
 from bigcn.datasets.own.pipeline import open_tables
-from bigcn.datasets.own.writing import table_ending
 from bigcn.smoothing import Denoised
 from bigcn.smoothing import denoise as clean_features
 
@@ -69,7 +68,7 @@ def denoise(
     written has the columns and units of the table read; ids, labels and columns that are no features stay as they are.
     """
     if out is not None:
-        table_ending(out)
+        own.check_output(out, nodes, edges)
     if not 0 < hidden < 1:
         raise ValueError(f"'--hidden' must lie between 0 and 1 (got {hidden:g})")
     if noise is not None and not (math.isfinite(noise) and noise >= 0):

@@ -14,7 +14,6 @@ from torch_geometric.typing import OptTensor
 from bigcn.cli import own
 from bigcn.cli.common import errors, output, print_json, resolve_device
 from bigcn.datasets.own import InputError, OwnGraph, write_table
-from bigcn.datasets.own.writing import table_ending
 from bigcn.estimators import BiGCNClassifier, BiGCNLinkPredictor
 from bigcn.links import LinkScorer, missing_links, suspicious_edges
 from bigcn.links.scoring import Embed
@@ -63,7 +62,7 @@ def links(
     if gaps not in ("fill", "error"):
         raise ValueError(f"'--gaps' must be fill or error (got {gaps!r})")
     if out is not None:
-        table_ending(out)
+        own.check_output(out, nodes, edges)
     where = resolve_device(device)
     checkpoint = load_checkpoint(model, where)
     kinds: dict[str | None, Any] = {"node": BiGCNClassifier, "link": BiGCNLinkPredictor}

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from bigcn.cli.common import names, output
 from bigcn.datasets.own import Encoding, OwnGraph, look, read_graph
+from bigcn.datasets.own.writing import table_ending
 
 Nodes = Annotated[
     Path,
@@ -117,3 +118,17 @@ def print_look(graph: OwnGraph, console: Console = output) -> None:
     for line in look(graph.summary):
         style = "yellow" if line.startswith("warning") else None
         console.print(f"  {line}", markup=False, soft_wrap=True, style=style)
+
+
+def check_output(out: Path, *inputs: Path | None) -> None:
+    """Refuses a table that could not be written, or would take the place of one that is read, before anything is read.
+
+    Args:
+        out (Path): Where the table goes.
+        inputs (Path, optional): What is read.
+    """
+    table_ending(out)
+    if not out.parent.is_dir():
+        raise ValueError(f"'--output' names a file in {out.parent}, and there is no such folder")
+    if out.exists() and any(path is not None and path.exists() and out.samefile(path) for path in inputs):
+        raise ValueError(f"'--output' names {out}, which is read: the table needs a file of its own")

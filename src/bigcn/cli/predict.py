@@ -10,7 +10,6 @@ import typer
 from bigcn.cli import own, shards
 from bigcn.cli.common import errors, print_json, resolve_device
 from bigcn.datasets.own import OwnGraph, write_table
-from bigcn.datasets.own.writing import table_ending
 from bigcn.distributed.commands import predict_command
 from bigcn.estimators import BiGCNClassifier
 from bigcn.training.checkpoint import CheckpointError, load_checkpoint
@@ -48,7 +47,7 @@ def predict(
     """
     to_screen = str(out) == "-"
     if not to_screen:
-        check_output(out)
+        own.check_output(out, nodes, edges)
     where = resolve_device(device)
     if shards.is_sharded(nodes):
         if to_screen:
@@ -101,10 +100,3 @@ def predictions(classifier: BiGCNClassifier, graph: OwnGraph, all_probabilities:
     if all_probabilities:
         columns |= {f"p({name})": probabilities[:, place] for place, name in enumerate(classifier.classes_)}
     return pd.DataFrame(columns)
-
-
-def check_output(out: Path) -> None:
-    """Refuses a file that could not be written, before anything is read."""
-    table_ending(out)
-    if not out.parent.is_dir():
-        raise ValueError(f"'--output' names a file in {out.parent}, and there is no such folder")

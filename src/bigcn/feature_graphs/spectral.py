@@ -208,7 +208,7 @@ def _subspace_iteration(
         multiply, multiply_t = matrix.matmul, matrix.transpose_matmul
     else:
         multiply = lambda block: x @ block  # noqa: E731
-        multiply_t = lambda block: x.reshape(num_rows, -1).t() @ block.reshape(num_rows, -1)  # noqa: E731
+        multiply_t = lambda block: x.reshape(num_rows, num_features).t() @ block.reshape(num_rows, block.size(-1))  # noqa: E731
     # Drawn on the CPU so that the graph does not depend on the device.
     start = torch.randn(num_features, width, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     basis = torch.linalg.qr(_at_least_single(start.to(x.device, x.dtype))).Q

@@ -8,11 +8,23 @@ from torch_geometric.nn import GCNConv
 from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.models.basic_gnn import BasicGNN
 
-from bigcn.feature_graphs import FeatureGraph
+from bigcn.feature_graphs import FeatureGraph, SpectralGraph
 from bigcn.files import PathLike
+from bigcn.filters import FilterForm
 from bigcn.nn.bigcn_conv import BiGCNConv
 from bigcn.nn.product_layers import Dropout, KeptGCNConv
 from bigcn.nn.published import published_settings
+
+
+def usual_feature_filter(feature_graph: str, feature_strength: float) -> FilterForm:
+    """Returns the form of the feature filter unless one is asked for: of a spectral graph the projector on its leading
+    eigenvectors, which is the Taylor form of strength one.
+
+    Args:
+        feature_graph (str): The name of the feature graph.
+        feature_strength (float): Its strength.
+    """
+    return "taylor" if feature_graph == "spectral" and feature_strength == 1.0 else "exact"
 
 
 class BiGCN(BasicGNN):
@@ -31,9 +43,10 @@ class BiGCN(BasicGNN):
         gcn_layers (int, optional): How many of the layers, counted from the top, are
             :class:`torch_geometric.nn.GCNConv` instead. (default: :obj:`0`)
         feature_graph (str, FeatureGraph or torch.Tensor, optional): The feature graph, see
-            :class:`~bigcn.nn.BiGCNConv`. With :obj:`"spectral"`, the feature filter is the projector on its leading
-            eigenvectors unless :obj:`feature_filter` or :obj:`feature_strength` says otherwise.
-            (default: :obj:`"spectral"`)
+            :class:`~bigcn.nn.BiGCNConv`. With a spectral graph, the feature filter is the projector on its leading
+            eigenvectors unless :obj:`feature_filter` or :obj:`feature_strength` says otherwise. By name it
+            is read off all nodes of a call together; :meth:`bigcn.feature_graphs.SpectralGraph.from_data` makes one
+            that stays. (default: :obj:`"spectral"`)
         hidden_feature_graph (str, optional): The feature graph of the layers above the first. By default these have
             the one named in :obj:`feature_graph`, or :obj:`"none"` if that is spectral, which would be decomposed in
             every step, or a finished graph or a tensor, which belongs to the first layer alone.
@@ -80,11 +93,12 @@ class BiGCN(BasicGNN):
             raise ValueError(f"'gcn_layers' must leave a BiGCN layer at the bottom of {num_layers} (got {gcn_layers})")
         if penalty_layers not in ("all", "first"):
             raise ValueError(f"'penalty_layers' must be 'all' or 'first' (got {penalty_layers!r})")
-        spectral = isinstance(feature_graph, str) and feature_graph == "spectral"
-        projects = spectral and kwargs.get("feature_strength", 1.0) == 1.0
-        kwargs.setdefault("feature_filter", "taylor" if projects else "exact")
-        if spectral and hidden_feature_graph is None:
+        name = feature_graph if isinstance(feature_graph, str) else ""
+        if name == "spectral" and hidden_feature_graph is None:
             hidden_feature_graph = "none"
+        if isinstance(feature_graph, SpectralGraph):
+            name = "spectral"
+        kwargs.setdefault("feature_filter", usual_feature_filter(name, kwargs.get("feature_strength", 1.0)))
         super().__init__(
             in_channels,
             hidden_channels,

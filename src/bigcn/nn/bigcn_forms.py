@@ -63,7 +63,7 @@ def parse_words(name: str, words: tuple[str, ...]) -> dict[str, Any]:
             raise ValueError(f"model {name!r}: {word!r} contradicts or repeats an earlier word")
         slots[slot] = value
     for slot in ("rank", "weighting"):
-        if slot in slots and slots.get("feature_graph") != "spectral":
+        if slot in slots and slots.setdefault("feature_graph", "spectral") != "spectral":
             raise ValueError(f"model {name!r}: {'rank=' if slot == 'rank' else 'soft'!r} goes with 'spectral' only")
     return slots
 
@@ -100,6 +100,8 @@ def bigcn_settings(slots: Mapping[str, Any], context: ModelContext) -> dict[str,
     elif slots.get("form") == "taylor":
         settings |= {key: paper[key] for key in ("p", "node_strength", "feature_strength")}
         slots = {"feature_graph": "none", **slots}
+    elif slots.get("operator") == "adjacency":  # with a spectral graph it would take out what a filter is to keep
+        slots = {**SHIPPED[context.task], "feature_graph": "none", **slots}
     else:
         slots = {**SHIPPED[context.task], **slots}
     settings |= context.common()

@@ -120,4 +120,6 @@ def may_keep(*tensors: Any) -> bool:
 def _version(tensor: Tensor | None) -> Hashable:
     if isinstance(tensor, EdgeIndex):  # a wrapper, and what it wraps can be edited as well
         return tensor._version, tensor.as_tensor()._version
-    return None if tensor is None else tensor._version
+    if tensor is None or tensor.layout != torch.strided or tensor.is_meta:
+        return None if tensor is None else tensor._version
+    return tensor._version, tensor.data_ptr()  # other memory, as `tensor.data = ...` gives it, is no new version

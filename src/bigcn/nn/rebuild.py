@@ -46,8 +46,11 @@ def build_bigcn(arguments: Mapping[str, Any], weights: Mapping[str, Tensor]) -> 
         arguments (dict): What :func:`describe_bigcn` returned.
         weights (dict): The :obj:`state_dict` of the model.
     """
-    # What checkpoints left out that are older than the defaults of today.
-    arguments = {"feature_graph": "none", "feature_filter": "exact", "cached": False, **arguments}
+    arguments = dict(arguments)
+    if "feature_filter" not in arguments:  # older than the defaults of today
+        arguments = {"feature_graph": "none", "cached": False, **arguments, "feature_filter": "exact"}
+        if arguments["feature_graph"] == "spectral":
+            arguments["hidden_feature_graph"] = arguments.get("hidden_feature_graph") or "spectral"
     if arguments["feature_graph"] == GIVEN:
         arguments["feature_graph"] = _given_graph(weights)
     model = BiGCN(**{**arguments, "check_low_pass": False})

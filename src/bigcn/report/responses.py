@@ -12,6 +12,7 @@ from bigcn.experiments.comparison import ComparisonResult
 from bigcn.feature_graphs import FEATURE_GRAPHS, FeatureGraph
 from bigcn.filters import RIPPLE, frequency_response, is_low_pass
 from bigcn.nn import BiGCNConv
+from bigcn.nn.bigcn import usual_feature_filter
 from bigcn.report.words import model_title
 
 _ARGUMENTS = (
@@ -102,6 +103,8 @@ def response(model: str, settings: Mapping[str, Any], resolution: int = 64) -> R
     arguments = {name: settings.get(name, defaults[name]) for name in _ARGUMENTS}
     named = settings.get("feature_graph", defaults["feature_graph"])
     graph = named if isinstance(named, str) else "given"
+    if "feature_filter" not in settings:
+        arguments["feature_filter"] = usual_feature_filter(graph, arguments["feature_strength"])
     if graph == "none" or arguments["feature_strength"] == 0:
         graph, arguments["feature_strength"] = "none", 0.0
     if graph == "identity":
