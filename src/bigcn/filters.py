@@ -33,6 +33,8 @@ FilterForm = Literal["taylor", "exact"]
 FeatureOperator = Literal["laplacian", "adjacency"]
 
 
+#: The largest strength of a filter.
+STRONGEST = 1e7
 #: What still counts as a ripple of a low-pass filter.
 RIPPLE = 0.065
 
@@ -290,9 +292,13 @@ def check_rounds(p: float, iterations: int) -> None:
 
 
 def check_strength(name: str, strength: float) -> None:
-    """Refuses a negative or infinite strength."""
+    """Refuses a negative or infinite strength, and one whose exact filter would take many thousand hops."""
     if not (isinstance(strength, (int, float)) and math.isfinite(strength) and strength >= 0):
         raise ValueError(f"'{name}' must be a finite number of at least 0 (got {strength})")
+    if strength > STRONGEST:
+        raise ValueError(
+            f"'{name}' must not exceed {STRONGEST:g} (got {strength:g}): an exact filter would take many thousand hops"
+        )
 
 
 def check_forms(node_filter: str, feature_filter: str, feature_operator: str) -> None:

@@ -24,7 +24,7 @@ def test_names():
 def test_unknown_name():
     with pytest.raises(ValueError, match=r"dataset 'coar' is not known; did you mean 'cora'\? Known are: digits, cora"):
         load_dataset("coar")
-    with pytest.raises(ValueError, match="dataset 'xyz' is not known; Known are: digits"):
+    with pytest.raises(ValueError, match="dataset 'xyz' is not known; known are: digits"):
         get_spec("xyz")
 
 

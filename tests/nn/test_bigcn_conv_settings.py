@@ -53,6 +53,7 @@ def test_published_settings_are_silent():
         ({"p": math.nan}, "'p'"),
         ({"p": math.inf}, "'p'"),
         ({"node_strength": -0.1}, "'node_strength'"),
+        ({"node_strength": 1e9}, "'node_strength' must not exceed"),
         ({"node_strength": math.nan}, "'node_strength'"),
         ({"feature_strength": -0.1}, "'feature_strength'"),
         ({"feature_strength": math.inf}, "'feature_strength'"),

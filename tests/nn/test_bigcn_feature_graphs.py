@@ -5,7 +5,8 @@ import torch
 
 from bigcn import BiGCN
 from bigcn.feature_graphs import FEATURE_GRAPHS, GivenGraph, LearnableGraph, NoGraph, SpectralGraph
-from bigcn.filters import admm
+from bigcn.filters import NotLowPassWarning, admm
+from bigcn.nn.rebuild import build_bigcn, describe_bigcn
 
 D, C = 6, 3
 
@@ -138,3 +139,16 @@ def test_training_lowers_the_loss(make_graph, name, form):
     assert losses[-1] < 0.9 * losses[0]
     if name == "learnable":  # and the graph learns with it
         assert all(conv.feature_graph.packed_logits.grad.abs().sum() > 0 for conv in model.convs)
+
+
+@pytest.mark.parametrize("hidden", ["learnable", "uniform"])
+def test_another_graph_of_hidden_layers_is_filtered_exactly(hidden):
+    model = BiGCN(D, 8, 2, C, hidden_feature_graph=hidden)
+    assert [conv.filter.feature_filter for conv in model.convs] == ["taylor", "exact"]
+    again = build_bigcn(describe_bigcn(model), model.state_dict())
+    assert [str(conv.filter) for conv in again.convs] == [str(conv.filter) for conv in model.convs]
+
+
+def test_a_hidden_graph_that_is_not_low_pass_is_told():
+    with pytest.warns(NotLowPassWarning):
+        BiGCN(D, 8, 2, C, feature_filter="taylor", hidden_feature_graph="learnable")

@@ -260,5 +260,5 @@ def get_spec(name: str) -> DatasetSpec:
     if key in DATASETS:
         return DATASETS[key]
     close = difflib.get_close_matches(key, DATASETS, n=1)
-    hint = f"did you mean {close[0]!r}? " if close else ""
-    raise ValueError(f"dataset {name!r} is not known; {hint}Known are: {', '.join(DATASETS)}")
+    hint = f"did you mean {close[0]!r}? Known" if close else "known"
+    raise ValueError(f"dataset {name!r} is not known; {hint} are: {', '.join(DATASETS)}")

@@ -34,6 +34,7 @@ class SpectralGraph(FeatureGraph):
     Args:
         num_features (int): The number of features, or :obj:`-1` to take it from the first input.
         rank (int, optional): The number of eigenvectors kept; with as many as there are features nothing is filtered.
+            With soft weights, all of up to 512 features are kept.
             (default: a quarter of the features, 64 at most; all of fewer than 32 features, as in hidden layers)
         weighting (str, optional): :obj:`"rank"` weighs all kept eigenvectors alike, :obj:`"soft"` by
             :math:`\max(0, 1 - \sigma^2 / \theta_i)`, Wiener's rule, with the noise floor :math:`\sigma^2` read off the

@@ -51,6 +51,9 @@ class BiGCN(BasicGNN):
             the one named in :obj:`feature_graph`, or :obj:`"none"` if that is spectral, which would be decomposed in
             every step, or a finished graph or a tensor, which belongs to the first layer alone.
             (default: :obj:`None`)
+        feature_filter (str, optional): The form of the feature filter in all layers, :obj:`"exact"` or
+            :obj:`"taylor"`. By default it is exact, but for a spectral graph of strength one, see above.
+            (default: :obj:`None`)
         hidden_node_strength (float, optional): The node strength of the layers above the first, where it differs from
             that of the first; with :obj:`node_strength=0`, a model predicts first and smooths then.
             (default: :obj:`None`)
@@ -84,6 +87,7 @@ class BiGCN(BasicGNN):
         gcn_layers: int = 0,
         feature_graph: str | FeatureGraph | Tensor = "spectral",
         hidden_feature_graph: str | None = None,
+        feature_filter: FilterForm | None = None,
         hidden_node_strength: float | None = None,
         cached: bool = True,
         penalty_layers: Literal["all", "first"] = "all",
@@ -98,7 +102,10 @@ class BiGCN(BasicGNN):
             hidden_feature_graph = "none"
         if isinstance(feature_graph, SpectralGraph):
             name = "spectral"
-        kwargs.setdefault("feature_filter", usual_feature_filter(name, kwargs.get("feature_strength", 1.0)))
+        strength = kwargs.get("feature_strength", 1.0)
+        first, hidden = (
+            feature_filter or usual_feature_filter(graph, strength) for graph in (name, hidden_feature_graph or name)
+        )
         super().__init__(
             in_channels,
             hidden_channels,
@@ -108,6 +115,8 @@ class BiGCN(BasicGNN):
             bigcn_layers=num_layers - gcn_layers,
             feature_graph=feature_graph,
             hidden_feature_graph=hidden_feature_graph,
+            feature_filter=first,
+            hidden_feature_filter=hidden,
             hidden_node_strength=hidden_node_strength,
             cached=cached,
             **kwargs,
@@ -124,6 +133,7 @@ class BiGCN(BasicGNN):
             "gcn_layers": gcn_layers,
             "feature_graph": feature_graph if isinstance(feature_graph, str) else None,
             "hidden_feature_graph": hidden_feature_graph,
+            "feature_filter": feature_filter,
             "hidden_node_strength": hidden_node_strength,
             "cached": cached,
             "penalty_layers": penalty_layers,
@@ -137,6 +147,7 @@ class BiGCN(BasicGNN):
         bigcn_layers: int,
         feature_graph: str | FeatureGraph | Tensor,
         hidden_feature_graph: str | None,
+        hidden_feature_filter: FilterForm,
         hidden_node_strength: float | None,
         **kwargs: Any,
     ) -> MessagePassing:
@@ -149,10 +160,11 @@ class BiGCN(BasicGNN):
             by_name = isinstance(feature_graph, str)
             if hidden_feature_graph is not None:
                 kwargs.pop("feature_graph_kwargs", None)
-            feature_graph = hidden_feature_graph or (feature_graph if by_name else "none")
+            first, feature_graph = feature_graph, hidden_feature_graph or (feature_graph if by_name else "none")
+            kwargs["feature_filter"] = hidden_feature_filter
             if hidden_node_strength is not None:
                 kwargs["node_strength"] = hidden_node_strength
-            else:
+            elif feature_graph == "none" or (by_name and feature_graph == first):
                 kwargs["check_low_pass"] = False  # the first layer has said it
         return BiGCNConv(in_channels, out_channels, feature_graph=feature_graph, **kwargs)
 

@@ -61,8 +61,10 @@ def stack(values: Sequence[Any]) -> Stack:
     known: dict[tuple[int, ...], Tensor] = {}
     for members in zip(*flat, strict=True):
         first = members[0]
+        if any(isinstance(leaf, Tensor) is not isinstance(first, Tensor) for leaf in members):
+            raise CannotStack("the members keep different things")
         if all(leaf is first for leaf in members) or not isinstance(first, Tensor):
-            if any(leaf != first for leaf in members if not isinstance(leaf, Tensor)):
+            if not isinstance(first, Tensor) and any(leaf != first for leaf in members):
                 raise CannotStack("the members keep different numbers")
             leaves.append(first)
             dims.append(None)
