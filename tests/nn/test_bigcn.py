@@ -125,6 +125,14 @@ def test_lazy_and_state_dict(graph, name):
     assert torch.equal(copy.deepcopy(model)(*graph), expected)
 
 
+@pytest.mark.parametrize("cached", [True, False])
+def test_the_default_compiles_without_a_break(graph, cached):
+    x = torch.randn(N, 64)
+    model = BiGCN(64, 4, 2, C, cached=cached)
+    compiled = torch.compile(model, fullgraph=True, backend="eager")
+    torch.testing.assert_close(compiled(x, graph[1]), model(x, graph[1]), atol=1e-4, rtol=1e-4)
+
+
 @pytest.mark.parametrize("name", ["learnable", "none"])
 def test_compiles_without_a_break(graph, name):
     model = BiGCN(D, 4, 2, C, feature_graph=name, node_filter="taylor", node_strength=0.5, check_low_pass=False)

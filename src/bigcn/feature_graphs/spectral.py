@@ -63,6 +63,8 @@ class SpectralGraph(FeatureGraph):
         self._rank = rank
         self.weighting = weighting
         self.smoothing = float(smoothing)
+        # Made once: a forward pass that is compiled cannot ask how many there are.
+        self._smoother = resolvent_coefficients(smoothing, tolerance=1e-4)[:, 1:]
         self.register_buffer("vectors", None)
         self.register_buffer("weights", None)
 
@@ -120,7 +122,7 @@ class SpectralGraph(FeatureGraph):
         if self.trivial:
             eye = torch.eye(x.size(-1), dtype=x.dtype, device=x.device)
             return eye, eye.new_ones(x.size(-1))
-        values, vectors = _leading_eigenvectors(x.detach(), hop, self.rank, self.smoothing, self.weighting == "soft")
+        values, vectors = _leading_eigenvectors(x.detach(), hop, self.rank, self._smoother, self.weighting == "soft")
         if self.weighting == "rank":
             return vectors, torch.ones_like(values)
         # Eigenvalues that were not computed are below the computed ones; the lower half of these bounds the floor.
@@ -170,7 +172,7 @@ class SpectralGraph(FeatureGraph):
 
 
 def _leading_eigenvectors(
-    x: Tensor, hop: Hop | None, rank: int, smoothing: float, with_floor: bool
+    x: Tensor, hop: Hop | None, rank: int, smoothing: Tensor, with_floor: bool
 ) -> tuple[Tensor, Tensor]:
     """Returns the leading eigenpairs of the second moment of the smoothed features, largest first."""
     num_features = x.size(-1)
@@ -183,7 +185,7 @@ def _leading_eigenvectors(
     return values.to(x.dtype), vectors.to(x.dtype).contiguous()
 
 
-def _second_moment(x: Tensor, hop: Hop | None, smoothing: float) -> Tensor:
+def _second_moment(x: Tensor, hop: Hop | None, smoothing: Tensor) -> Tensor:
     """Returns the second moment of the smoothed features; sparse ones are smoothed a few columns at a time."""
     num_features = x.size(-1)
     if not is_sparse(x):
@@ -199,7 +201,7 @@ def _second_moment(x: Tensor, hop: Hop | None, smoothing: float) -> Tensor:
 
 
 def _subspace_iteration(
-    x: Tensor, hop: Hop | None, rank: int, smoothing: float, oversampling: int = 16, rounds: int = 6
+    x: Tensor, hop: Hop | None, rank: int, smoothing: Tensor, oversampling: int = 16, rounds: int = 6
 ) -> tuple[Tensor, Tensor]:
     """Finds leading eigenvectors by products with the features alone: nothing of size n×d or d×d is formed."""
     num_features, num_rows = x.size(-1), x.numel() // x.size(-1)
@@ -224,10 +226,9 @@ def _subspace_iteration(
     return values.flip(0)[:rank], (previous @ rotation).flip(1)[:, :rank]
 
 
-def _smooth(block: Tensor, hop: Hop | None, strength: float) -> Tensor:
-    if hop is None or strength == 0:
+def _smooth(block: Tensor, hop: Hop | None, coefficients: Tensor) -> Tensor:
+    if hop is None or len(coefficients) == 1:  # of strength zero
         return block
-    coefficients = resolvent_coefficients(strength, tolerance=1e-4)[:, 1:]
     return chebyshev_filter(hop, coefficients.to(block.device, block.dtype), [block])
 
 
