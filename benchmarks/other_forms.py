@@ -102,6 +102,7 @@ class Network(torch.nn.Module):
         self.weights = torch.nn.ParameterList(torch.nn.init.xavier_uniform_(torch.empty(size)) for size in sizes)
         self.biases = torch.nn.ParameterList(torch.zeros(size[1]) for size in sizes)
         self.learned = torch.nn.ModuleList([Learned(form), Learned(form)] if form.learned else [])
+        self.fixed = resolvent_coefficients(form.strength, tolerance=TOLERANCE)[:, 1].float()
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
         for number, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
@@ -114,10 +115,7 @@ class Network(torch.nn.Module):
         return x
 
     def _coefficients(self, number: int) -> Tensor:
-        if self.learned:
-            found: Tensor = self.learned[number]()
-        else:
-            found = resolvent_coefficients(self.form.strength, tolerance=TOLERANCE)[:, 1].float()
+        found: Tensor = self.learned[number]() if self.learned else self.fixed
         return found.unsqueeze(1)
 
     def strengths(self) -> list[list[float]]:

@@ -7,7 +7,6 @@ multiplied block by block.
 """
 
 import math
-import warnings
 from collections.abc import MutableMapping
 from dataclasses import dataclass, field
 
@@ -26,11 +25,6 @@ WORTH_FROM = 3
 MOST_ENTRIES = 2**31 - 1
 
 Blocks = list[tuple[Tensor, int, int]]
-
-# PyTorch says once in a process that this layout is young. It is said here, to nobody: it is not the user who chose it.
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    torch.eye(1).to_sparse_csr()
 
 
 @dataclass

@@ -16,9 +16,10 @@ from bigcn.experiments.store import RunStore
 from bigcn.nn.registry import get_model
 from bigcn.training import TrainConfig, TrainResult, seeded, train
 from bigcn.training.population import Member, train_population
+from bigcn.training.stacking import OWN_NUMBERS
 
-#: What may differ between the members of a population.
-OWN_MODEL, OWN_TRAINING = ("p", "node_strength", "feature_strength"), ("weight_decay", "penalty")
+#: What may differ in how the members of a population are trained; of their models, it is :obj:`OWN_NUMBERS`.
+OWN_TRAINING = ("weight_decay", "penalty")
 #: More members than this are another unit, so that little is lost with a process that is killed.
 MAX_MEMBERS = 200
 #: Cases that leave the size of graph and features alone train together, whatever the case and its amount.
@@ -90,13 +91,13 @@ def make_units(specs: Iterable[RunSpec], together: bool, max_memory: int | None 
 
 
 def _group(spec: RunSpec) -> str:
-    model = {key: value for key, value in spec.settings["model"].items() if key not in OWN_MODEL}
+    model = {key: value for key, value in spec.settings["model"].items() if key not in OWN_NUMBERS}
     training = {key: value for key, value in spec.settings["training"].items() if key not in OWN_TRAINING}
     if model.get("node_filter", "exact") == "exact" and spec.model.startswith("bigcn"):
         # A dense filter is one for all members then, and the hops of a weak one are not as many as those of a strong.
         model["node_strength"] = spec.settings["model"].get("node_strength")
     # Without a strength a direction is off, which is another structure.
-    off = [spec.settings["model"].get(key) == 0 for key in OWN_MODEL]
+    off = [spec.settings["model"].get(key) == 0 for key in OWN_NUMBERS]
     case: tuple[Any, ...] = () if spec.case in SAME_SIZE else (spec.case,)
     # Members whose sizes differ are filled up to those of the largest, so that they had better not differ much.
     case += (spec.value,) if spec.case in ("feature-rate", "structure-mistakes") else ()

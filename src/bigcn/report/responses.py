@@ -103,7 +103,7 @@ def response(model: str, settings: Mapping[str, Any], resolution: int = 64) -> R
     arguments = {name: settings.get(name, defaults[name]) for name in _ARGUMENTS}
     named = settings.get("feature_graph", defaults["feature_graph"])
     graph = named if isinstance(named, str) else "given"
-    if "feature_filter" not in settings:
+    if settings.get("feature_filter") is None:
         arguments["feature_filter"] = usual_feature_filter(graph, arguments["feature_strength"])
     if graph == "none" or arguments["feature_strength"] == 0:
         graph, arguments["feature_strength"] = "none", 0.0

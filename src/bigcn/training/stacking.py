@@ -132,7 +132,8 @@ def stack_kept(
         models (Sequence[torch.nn.Module]): The members.
         graphs (Sequence[tuple]): Features, edges and weights of edges of each.
     """
-    if any(_structure(model) != _structure(models[0]) for model in models[1:]):
+    structure = _structure(models[0])
+    if any(_structure(model) != structure for model in models[1:]):
         raise CannotStack("the members differ in more than numbers")
     kept: list[dict[str, Any]] = []
     known: dict[Any, dict[str, Any]] = {}
@@ -199,20 +200,12 @@ def _filled_up(values: list[Any]) -> list[Any]:
         return values
     if all(isinstance(value, SparseMatrix) for value in values):
         entries = max(value.col.numel() for value in values)
-        once: dict[int, SparseMatrix] = {}
-        for value in values:
-            if id(value) not in once:
-                once[id(value)] = _fill_up(value, entries)
-        return [once[id(value)] for value in values]
+        return _once_each(lambda value, _: _fill_up(value, entries), values, [None] * len(values))
     if all(isinstance(value, AttentionGraph) for value in values):
         entries = max(value.source.numel() for value in values)
         if all(value.source.numel() == entries for value in values):
             return values
-        graphs: dict[int, AttentionGraph] = {}
-        for value in values:
-            if id(value) not in graphs:
-                graphs[id(value)] = fill_up(value, entries)
-        return [graphs[id(value)] for value in values]
+        return _once_each(lambda value, _: fill_up(value, entries), values, [None] * len(values))
     return values
 
 
