@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.nn import GATConv
 
-from bigcn.nn.product_layers import attend, attention_graph, fill_up
+from bigcn.nn.attention import attend, attention_graph, fill_up
 from bigcn.sparse import sparse_from_edges
 from bigcn.sparse_diagonal import make_room, row_numbers
 from bigcn.training.stacking import _fill_up

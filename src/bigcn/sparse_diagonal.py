@@ -74,7 +74,13 @@ def make_room(crow: Tensor, more: int) -> tuple[Tensor, Tensor, Tensor]:
     return pointers, row_numbers(pointers), old
 
 
-def row_numbers(pointers: Tensor) -> Tensor:
-    """Returns the row of every entry of a CSR matrix."""
+def row_numbers(pointers: Tensor, entries: int | None = None) -> Tensor:
+    """Returns the row of every entry of a CSR matrix.
+
+    Args:
+        pointers (torch.Tensor): Its pointers.
+        entries (int, optional): How many entries it has, which a GPU would have to be waited for.
+    """
     counts = pointers[1:] - pointers[:-1]
-    return torch.repeat_interleave(torch.arange(counts.numel(), device=pointers.device), counts)
+    numbers = torch.arange(counts.numel(), device=pointers.device)
+    return torch.repeat_interleave(numbers, counts, output_size=entries)

@@ -16,17 +16,15 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.nn.models.basic_gnn import BasicGNN
 from torch_geometric.typing import Adj, OptTensor
 
+from bigcn.nn.attention import AttentionGraph, attend, attention_graph
 from bigcn.nn.cache import TensorCache, may_keep
 from bigcn.nn.product_layers import (
     APPNPConv,
-    AttentionGraph,
     GCNConv,
     GINConv,
     KeepsGraph,
     SAGEConv,
     SGConv,
-    attend,
-    attention_graph,
     drop,
 )
 from bigcn.node_graphs import edges_of

@@ -7,7 +7,7 @@ kept (while compiling, or with weights of edges that need gradients) the layers 
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -16,13 +16,10 @@ from torch_geometric import nn as pyg
 from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.typing import Adj, OptTensor
-from torch_geometric.utils import add_self_loops, remove_self_loops
 
 from bigcn.nn.cache import TensorCache, may_keep
 from bigcn.node_graphs import edges_of
 from bigcn.sparse import SparseMatrix, sparse_from_edges
-from bigcn.sparse_diagonal import joined_pattern, make_room
-from bigcn.sparse_ops import multiply, sampled_product
 
 
 def _by_product(name: str, conv: type[MessagePassing]) -> Any:
@@ -72,86 +69,6 @@ class KeptGCNConv(GCNConv):  # type: ignore[misc, valid-type]
         return out
 
 
-class AttentionGraph(NamedTuple):
-    """Edges sorted by target, self-loops among them, and the same pattern once per head down a diagonal."""
-
-    source: Tensor
-    target: Tensor
-    pointers: Tensor
-    pattern: SparseMatrix  # its values say where each entry stands among the edges of all heads
-    counts: Tensor | None = None  # one for an edge, zero for one that only fills the graph up to the size of others
-
-
-def attend(conv: pyg.GATConv, x: Tensor, graph: AttentionGraph) -> Tensor:
-    r"""Returns what a :class:`torch_geometric.nn.GATConv` does, its heads adding up their messages in one product.
-
-    Args:
-        conv (torch_geometric.nn.GATConv): The layer.
-        x (torch.Tensor): The node features.
-        graph (AttentionGraph): The graph, made for the number of heads of the layer.
-    """
-    heads, nodes = conv.heads, x.size(0)
-    x = conv.lin(x).view(nodes, heads, -1)
-    of_source = (x * conv.att_src).sum(dim=-1).index_select(0, graph.source)
-    of_target = (x * conv.att_dst).sum(dim=-1).index_select(0, graph.target)
-    score = F.leaky_relu(of_source + of_target, conv.negative_slope)
-    share = (score - _highest(score.detach(), graph, nodes).index_select(0, graph.target)).exp()
-    if graph.counts is not None:
-        share = share * graph.counts.unsqueeze(1)
-    total = share.new_zeros(nodes, heads).index_add(0, graph.target, share)
-    # The total divides the sum over neighbours instead of every share; dropout comes between, as in PyG.
-    share = drop(share, conv.dropout, conv.training).t().reshape(-1)
-    block = x.transpose(0, 1).reshape(heads * nodes, -1)
-    pattern = graph.pattern
-    summed: Tensor = _WeightedSum.apply(share, block, *pattern[:2], *pattern[3:6])
-    out = summed.view(heads, nodes, -1).transpose(0, 1) / (total.unsqueeze(-1) + 1e-16)
-    out = out.reshape(nodes, -1) if conv.concat else out.mean(dim=1)
-    return out if conv.bias is None else out + conv.bias
-
-
-def _highest(score: Tensor, graph: AttentionGraph, nodes: int) -> Tensor:
-    """Returns the highest score among the edges of each target."""
-    if not torch._C._functorch.is_functorch_wrapped_tensor(score):
-        return torch.segment_reduce(score, "max", offsets=graph.pointers, axis=0)
-    target = graph.target.unsqueeze(1).expand(-1, score.size(1))  # slower, but it maps
-    return score.new_zeros(nodes, score.size(1)).scatter_reduce(0, target, score, "amax", include_self=False)
-
-
-class _WeightedSum(torch.autograd.Function):
-    """The product of a sparse matrix and a block, where both have gradients."""
-
-    @staticmethod
-    def forward(value: Tensor, block: Tensor, *pattern: Tensor) -> Tensor:
-        return multiply(pattern[0], pattern[1], value, block)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        value, block, crow, col, crow_t, col_t, order = ctx.saved_tensors
-        grad = grads[0].contiguous()
-        grad_block = multiply(crow_t, col_t, value.index_select(0, order), grad)
-        return sampled_product(crow, col, grad, block), grad_block, None, None, None, None, None
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Tensor) -> tuple[Tensor, int]:
-        members = info.batch_size
-        value, block, crow, col, crow_t, col_t, order = args
-        value, block = (
-            tensor.expand(members, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
-            for tensor, dim in zip((value, block), in_dims[:2], strict=True)
-        )
-        rows, entries = block.size(1), value.size(1)
-        joined = joined_pattern(crow, col, in_dims[2], in_dims[3], members, rows)
-        joined_t = joined_pattern(crow_t, col_t, in_dims[4], in_dims[5], members, rows)
-        # The same arithmetic as for columns: the entries of each member follow those of the one before.
-        order = joined_pattern(crow_t, order, in_dims[4], in_dims[6], members, entries)[1]
-        out = _WeightedSum.apply(value.reshape(-1), block.reshape(members * rows, -1), *joined, *joined_t, order)
-        return out.view(members, rows, -1), 0
-
-
 def drop(x: Tensor, p: float, training: bool) -> Tensor:
     """Drops entries as :func:`torch.nn.functional.dropout` does, several times faster on a CPU."""
     if x.is_cuda or not training or not 0 < p < 1 or x.dtype.itemsize < 4:
@@ -165,45 +82,6 @@ class Dropout(torch.nn.Dropout):
 
     def forward(self, input: Tensor) -> Tensor:
         return drop(input, self.p, self.training)
-
-
-def attention_graph(edges: Tensor, num_nodes: int, heads: int) -> AttentionGraph:
-    """Returns a graph for :func:`attend`.
-
-    Args:
-        edges (torch.Tensor): The edge indices.
-        num_nodes (int): The number of nodes.
-        heads (int): The number of heads of the layer.
-    """
-    edges, _ = add_self_loops(remove_self_loops(edges)[0], num_nodes=num_nodes)
-    edges = edges[:, edges[0].argsort(stable=True)]
-    source, target = edges[:, edges[1].argsort(stable=True)]
-    return _with_pattern(source, target, num_nodes, heads)
-
-
-def _with_pattern(
-    source: Tensor, target: Tensor, num_nodes: int, heads: int, counts: Tensor | None = None
-) -> AttentionGraph:
-    pointers = F.pad(torch.bincount(target, minlength=num_nodes).cumsum(0), (1, 0))
-    shift = num_nodes * torch.arange(heads, device=source.device).unsqueeze(1)
-    rows, cols = (target + shift).view(-1), (source + shift).view(-1)
-    size = heads * num_nodes
-    order = cols.argsort(stable=True)
-    crow = F.pad(torch.bincount(rows, minlength=size).cumsum(0), (1, 0))
-    crow_t = F.pad(torch.bincount(cols, minlength=size).cumsum(0), (1, 0))
-    pattern = SparseMatrix(
-        crow, cols, torch.arange(rows.numel(), device=rows.device), crow_t, rows[order], order, size, size
-    )
-    return AttentionGraph(source, target, pointers, pattern, counts)
-
-
-def fill_up(graph: AttentionGraph, entries: int) -> AttentionGraph:
-    """Returns the graph with loops at all nodes that count nothing, up to a number of edges."""
-    num_nodes = graph.pointers.numel() - 1
-    _, target, old = make_room(graph.pointers, entries - graph.source.numel())
-    source = target.index_copy(0, old, graph.source)
-    counts = torch.zeros(entries, device=target.device).index_fill_(0, old, 1)
-    return _with_pattern(source, target, num_nodes, graph.pattern.num_rows // num_nodes, counts)
 
 
 def _few_entries(x: Tensor) -> Tensor | None:

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from bigcn.nn.attention import AttentionGraph, fill_up
 from bigcn.nn.cache import caches_of
 from bigcn.nn.kept_input import KeepsInput
-from bigcn.nn.product_layers import AttentionGraph, fill_up
 from bigcn.nn.two_way_filter import TwoWayFilter
 from bigcn.sparse import SparseMatrix
 from bigcn.sparse_diagonal import make_room

@@ -1,0 +1,187 @@
+r"""PyG's attention layer with all heads as one sparse matrix, and its gradients written out.
+
+Where every head is a block on the diagonal of one matrix, attention is that of a single head over many nodes, and the
+members of a population are more blocks. Written out, forward and backward pass keep three numbers for every edge
+instead of every intermediate result, or none at all where Triton computes them anew.
+"""
+
+import importlib
+from functools import cache
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric import nn as pyg
+from torch_geometric.utils import add_self_loops, remove_self_loops
+
+from bigcn.sparse import SparseMatrix
+from bigcn.sparse_diagonal import joined_pattern, make_room, mapped, row_numbers
+from bigcn.sparse_ops import LONGEST_OF_ONE, fused_kernels, multiply, sampled_product
+
+
+class AttentionGraph(NamedTuple):
+    """Edges sorted by target, self-loops among them, and the same pattern once per head down a diagonal."""
+
+    source: Tensor
+    pointers: Tensor
+    pattern: SparseMatrix  # its transposed values say where each entry stands among the edges of all heads
+    counts: Tensor | None = None  # one for an edge, zero for one that only fills the graph up to the size of others
+
+
+def attend(conv: pyg.GATConv, x: Tensor, graph: AttentionGraph) -> Tensor:
+    r"""Returns what a :class:`torch_geometric.nn.GATConv` does.
+
+    Args:
+        conv (torch_geometric.nn.GATConv): The layer.
+        x (torch.Tensor): The node features.
+        graph (AttentionGraph): The graph, made for the number of heads of the layer.
+    """
+    heads, nodes = conv.heads, x.size(0)
+    x = conv.lin(x).view(nodes, heads, -1)
+    of_source, of_target = ((x * weights).sum(dim=-1).t().reshape(-1) for weights in (conv.att_src, conv.att_dst))
+    block = x.transpose(0, 1).reshape(heads * nodes, -1)
+    p = conv.dropout if conv.training else 0.0
+    crow, col, _, crow_t, col_t, order, *_ = graph.pattern
+    out: Tensor = _Attention.apply(
+        of_source, of_target, block, graph.counts, conv.negative_slope, p, crow, col, crow_t, col_t, order
+    )[0]
+    out = out.view(heads, nodes, -1).transpose(0, 1)
+    out = out.reshape(nodes, -1) if conv.concat else out.mean(dim=1)
+    return out if conv.bias is None else out + conv.bias
+
+
+class _Attention(torch.autograd.Function):
+    r"""The attention of one head: with :math:`z_{ij} = u_j + v_i`, the softmax :math:`a_{ij}` of the leaky rectifier of
+    :math:`z_{ij}` over the sources :math:`j` of each target :math:`i`, and a factor :math:`k_{ij}` of dropout, returns
+    :math:`\sum_j a_{ij} k_{ij} \mathbf{x}_j`, and what the backward pass needs of the edges.
+    """
+
+    @staticmethod
+    def forward(
+        of_source: Tensor, of_target: Tensor, block: Tensor, counts: Tensor | None, slope: float, p: float,
+        crow: Tensor, col: Tensor, crow_t: Tensor, col_t: Tensor, order: Tensor,
+    ) -> tuple[Tensor, ...]:  # fmt: skip
+        if (kernels := _fused(block, crow, col)) is not None:
+            seed = torch.randint(2**31 - 1, (1,), device=crow.device) if p else crow[:1]
+            found = kernels.attention(of_source, of_target, block, counts, slope, p, seed, crow, col)
+            return *found, seed, block.new_empty(0)
+        row = row_numbers(crow, col.numel())
+        z = of_source.index_select(0, col) + of_target.index_select(0, row)
+        score = F.leaky_relu(z, slope)
+        highest = torch.segment_reduce(score, "max", offsets=crow, unsafe=True)
+        share = (score - highest.index_select(0, row)).exp()
+        if counts is not None:
+            share = share * counts.to(share.dtype)
+        # Dropout comes after the softmax, as in PyG; its sums divide those over neighbours instead of every share.
+        total = _row_sums(share, crow).unsqueeze(1) + 1e-16
+        kept = torch.rand_like(share) >= p if p else share.new_empty(0, dtype=torch.bool)
+        out = multiply(crow, col, _with_dropout(share, kept, p), block) / total
+        return out, total, share, kept, z > 0
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        of_source, of_target, block, counts, ctx.slope, ctx.p, *pattern = inputs
+        ctx.fused = output[3].dtype != torch.bool
+        of_nodes = (of_source, of_target, counts) if ctx.fused else (None, None, None)
+        ctx.save_for_backward(*of_nodes, block, *output, *pattern)
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
+        of_source, of_target, counts, block, out, total, *of_edges, crow, col, crow_t, col_t, order = ctx.saved_tensors
+        if grads[0] is None:
+            return (None,) * 11
+        grad = grads[0] / total
+        if ctx.fused:
+            highest, seed, _ = of_edges
+            found = _kernels().attention_gradients(
+                of_source, of_target, block, counts, ctx.slope, ctx.p, seed, out, highest, grad, (crow, col),
+                (crow_t, col_t, order),
+            )  # fmt: skip
+            return *found, *(None,) * 8
+        share, kept, positive = of_edges
+        row = row_numbers(crow, col.numel())
+        dropped = _with_dropout(share, kept, ctx.p)
+        of_z = dropped * sampled_product(crow, col, grad, block)
+        of_z = of_z - share * (grad * out).sum(dim=1).index_select(0, row)
+        of_z = torch.where(positive, of_z, ctx.slope * of_z)
+        of_block = multiply(crow_t, col_t, dropped.index_select(0, order), grad)
+        return _row_sums(of_z.index_select(0, order), crow_t), _row_sums(of_z, crow), of_block, *(None,) * 8
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[tuple[Tensor, ...], tuple[Any, ...]]:
+        members = info.batch_size
+        counts, slope, p, crow, col, crow_t, col_t, order = args[3:]
+        of_source, of_target, block = (
+            mapped(part, dim, members, 0).flatten(0, 1) for part, dim in zip(args[:3], in_dims[:3], strict=True)
+        )
+        rows, entries = block.size(0) // members, col.numel() // (1 if in_dims[7] is None else members)
+        if counts is not None:
+            counts = mapped(counts, in_dims[3], members, 0).reshape(-1)
+        joined = joined_pattern(crow, col, in_dims[6], in_dims[7], members, rows)
+        joined_t = joined_pattern(crow_t, col_t, in_dims[8], in_dims[9], members, rows)
+        # The same arithmetic as for columns: the entries of each member follow those of the one before.
+        order = joined_pattern(crow_t, order, in_dims[8], in_dims[10], members, entries)[1]
+        out, *rest = _Attention.apply(of_source, of_target, block, counts, slope, p, *joined, *joined_t, order)
+        return (out.view(members, rows, -1), *rest), (0, None, None, None, None)
+
+
+def _fused(block: Tensor, crow: Tensor, col: Tensor) -> Any:
+    """Returns our kernels, or :obj:`None` where they do not suit or there is no Triton."""
+    if fused_kernels(block, crow, LONGEST_OF_ONE) is None or col.numel() >= 2**31:
+        return None
+    return _kernels() if block.size(1) <= _kernels().WIDEST else None
+
+
+@cache
+def _kernels() -> Any:
+    return importlib.import_module("bigcn.attention_triton")
+
+
+def _row_sums(values: Tensor, crow: Tensor) -> Tensor:
+    return torch.segment_reduce(values, "sum", offsets=crow, unsafe=True)
+
+
+def _with_dropout(share: Tensor, kept: Tensor, p: float) -> Tensor:
+    return share * kept / (1 - p) if p else share
+
+
+def attention_graph(edges: Tensor, num_nodes: int, heads: int) -> AttentionGraph:
+    """Returns a graph for :func:`attend`.
+
+    Args:
+        edges (torch.Tensor): The edge indices.
+        num_nodes (int): The number of nodes.
+        heads (int): The number of heads of the layer.
+    """
+    edges, _ = add_self_loops(remove_self_loops(edges)[0], num_nodes=num_nodes)
+    edges = edges[:, edges[0].argsort(stable=True)]
+    source, target = edges[:, edges[1].argsort(stable=True)]
+    return _with_pattern(source, target, num_nodes, heads)
+
+
+def _with_pattern(
+    source: Tensor, target: Tensor, num_nodes: int, heads: int, counts: Tensor | None = None
+) -> AttentionGraph:
+    pointers = F.pad(torch.bincount(target, minlength=num_nodes).cumsum(0), (1, 0))
+    shift = num_nodes * torch.arange(heads, device=source.device).unsqueeze(1)
+    rows, cols = (target + shift).view(-1), (source + shift).view(-1)
+    size = heads * num_nodes
+    order = cols.argsort(stable=True)
+    crow = F.pad(torch.bincount(rows, minlength=size).cumsum(0), (1, 0))
+    crow_t = F.pad(torch.bincount(cols, minlength=size).cumsum(0), (1, 0))
+    pattern = SparseMatrix(
+        crow, cols, torch.arange(rows.numel(), device=rows.device), crow_t, rows[order], order, size, size
+    )
+    return AttentionGraph(source, pointers, pattern, None if counts is None else counts.repeat(heads))
+
+
+def fill_up(graph: AttentionGraph, entries: int) -> AttentionGraph:
+    """Returns the graph with loops at all nodes that count nothing, up to a number of edges."""
+    num_nodes = graph.pointers.numel() - 1
+    _, target, old = make_room(graph.pointers, entries - graph.source.numel())
+    source = target.index_copy(0, old, graph.source)
+    counts = torch.zeros(entries, device=target.device).index_fill_(0, old, 1)
+    return _with_pattern(source, target, num_nodes, graph.pattern.num_rows // num_nodes, counts)
