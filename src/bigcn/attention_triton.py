@@ -164,7 +164,8 @@ def attention(
 
 def attention_gradients(
     of_source: Tensor, of_target: Tensor, block: Tensor, counts: Tensor | None, slope: float, p: float, seed: Tensor,
-    out: Tensor, highest: Tensor, grad: Tensor, pattern: tuple[Tensor, Tensor], pattern_t: tuple[Tensor, Tensor, Tensor],
+    out: Tensor, highest: Tensor, grad: Tensor,
+    pattern: tuple[Tensor, Tensor], pattern_t: tuple[Tensor, Tensor, Tensor],
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Returns the gradients of what sources and targets bring, and of the block.
 

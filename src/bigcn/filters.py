@@ -108,7 +108,7 @@ def admm_coefficients(p: float, iterations: int) -> Tensor:
                 [0.5000, 0.3750]], dtype=torch.float64)
     """
     check_rounds(p, iterations)
-    one = torch.zeros(iterations + 1, iterations + 1, dtype=torch.float64)
+    one = torch.zeros(iterations + 1, iterations + 1, dtype=torch.float64, device="cpu")
     one[0, 0] = 1.0
     # On coefficients, a product with A (or B) moves every row (or column) up by one power.
     return admm(one, lambda c: c.roll(1, 0), lambda c: c.roll(1, 1), p, iterations)
@@ -159,8 +159,8 @@ def frequency_response(
     check_strength("node_strength", node_strength)
     check_strength("feature_strength", feature_strength)
     check_forms(node_filter, feature_filter, feature_operator)
-    mu_node = torch.as_tensor(mu_node, dtype=torch.float64)
-    mu_feature = torch.as_tensor(mu_feature, dtype=torch.float64)
+    mu_node = torch.as_tensor(mu_node, dtype=torch.float64, device="cpu")
+    mu_feature = torch.as_tensor(mu_feature, dtype=torch.float64, device="cpu")
     operator = mu_feature if feature_operator == "laplacian" else 1 - mu_feature
     a = one_sided_response(mu_node, node_strength, node_filter)
     b = one_sided_response(operator, feature_strength, feature_filter)
@@ -203,7 +203,7 @@ def is_low_pass(
         >>> is_low_pass(p=1, node_strength=5, feature_strength=1)
         True
     """
-    mu = torch.linspace(0, 2, resolution, dtype=torch.float64)
+    mu = torch.linspace(0, 2, resolution, dtype=torch.float64, device="cpu")
     response = frequency_response(
         mu.view(-1, 1),
         mu.view(1, -1) * (highest_feature / 2),
@@ -248,12 +248,12 @@ def resolvent_coefficients(strength: float, max_power: int = 1, tolerance: float
     q = 0.0 if strength == 0 else (1 + strength - math.sqrt(1 + 2 * strength)) / strength
     # Sampled finely enough that the aliased tail is far below double precision for every power.
     points = 64 if q == 0 else 64 + math.ceil(80 * max_power / -math.log(q))
-    angle = (torch.arange(points, dtype=torch.float64) + 0.5) * math.pi / points
+    angle = (torch.arange(points, dtype=torch.float64, device="cpu") + 0.5) * math.pi / points
     response = one_sided_response(2 * (angle / 2).sin() ** 2, strength, "exact")
     samples = torch.stack([response**a for a in range(max_power + 1)], dim=1)
     # The cosine transform by way of the Fourier transform: a large strength needs too many points for a matrix of them.
     # Only the part that can matter is kept: the rest has fallen below 1e-17.
-    degrees = torch.arange(points // 2, dtype=torch.float64)
+    degrees = torch.arange(points // 2, dtype=torch.float64, device="cpu")
     spectrum = torch.fft.rfft(torch.cat([samples, samples.flip(0)]), dim=0)[: points // 2]
     shift = torch.polar(torch.ones_like(degrees), -math.pi / (2 * points) * degrees)
     coefficients = (spectrum * shift.unsqueeze(1)).real / points

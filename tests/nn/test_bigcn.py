@@ -211,6 +211,19 @@ def test_the_warning_is_given_once():
     assert len([warning for warning in caught if warning.category is NotLowPassWarning]) == 1
 
 
+@pytest.mark.parametrize("feature_graph", ["spectral", "learnable", "correlation", "none"])
+def test_can_be_made_without_memory_and_filled_later(graph, feature_graph):
+    def make():
+        return BiGCN(D, 8, 2, C, feature_graph=feature_graph)
+
+    with torch.device("meta"):
+        model = make()
+    assert all(parameter.is_meta for parameter in model.parameters())
+    model.to_empty(device="cpu")
+    model.load_state_dict((expected := make()).state_dict())
+    torch.testing.assert_close(model(*graph), expected(*graph), rtol=0, atol=0)
+
+
 # The published settings.
 
 PUBLISHED = {

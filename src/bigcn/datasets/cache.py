@@ -7,7 +7,6 @@ Planetoid files are pickles and a pickle can run any program. The one exception 
 read without unpickling, so a differently compressed one may be opened, and is accepted if the graph in it is the same.
 """
 
-import warnings
 from dataclasses import dataclass, replace
 from os.path import isfile
 from pathlib import Path
@@ -27,6 +26,7 @@ from bigcn.datasets.files import (
 )
 from bigcn.datasets.graphs import build_graph, graph_fingerprint
 from bigcn.datasets.registry import DatasetSpec, RawFile, get_spec
+from bigcn.user_warnings import warn_user
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def load(name: str = "digits", cache: Folder | None = None, mirror: Folder | Non
     try:
         _keep(files, found, home)
     except OSError as error:
-        warnings.warn(f"{spec.title} was loaded, but not kept in {home}: {error}", stacklevel=2)
+        warn_user(f"{spec.title} was loaded, but not kept in {home}: {error}")
     return data
 
 

@@ -10,7 +10,6 @@ step is deterministic and can be captured.
 # mypy: disable-error-code="no-untyped-def, import-not-found"
 
 import functools
-import warnings
 from typing import Any, NamedTuple
 
 import torch
@@ -19,6 +18,7 @@ import triton.language as tl
 from torch import Tensor
 
 from bigcn.feature_graphs.learnable_packing import ALIGN, STRIP
+from bigcn.user_warnings import warn_user
 
 
 class Tiles(NamedTuple):
@@ -216,7 +216,7 @@ def works() -> bool:
         scale = degree.rsqrt().unsqueeze(0)
         gradient(scale, product(upper, scale, scale, False, row_sums=True)[-1:], upper)
     except Exception as error:  # whatever it is, there is another way
-        warnings.warn(f"learnable graphs do without Triton on this machine: {error}", stacklevel=2)
+        warn_user(f"learnable graphs do without Triton on this machine: {error}")
         return False
     return True
 

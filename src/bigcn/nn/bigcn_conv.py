@@ -1,6 +1,5 @@
 r"""The BiGCN layer."""
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -20,6 +19,7 @@ from bigcn.nn.kept_input import KeepsInput, count_edges
 from bigcn.nn.two_way_filter import TwoWayFilter
 from bigcn.node_graphs import SpreadGraph, edges_of, normalized_graph, symmetric_normalization
 from bigcn.sparse import SparseMatrix, is_sparse
+from bigcn.user_warnings import warn_user
 
 
 class BiGCNConv(KeepsInput, MessagePassing):
@@ -132,7 +132,7 @@ class BiGCNConv(KeepsInput, MessagePassing):
 
         if check_low_pass:
             highest = self.feature_graph.highest_frequency if self.feature_graph.filters else 0.0
-            self.filter.warn_if_not_low_pass(highest, stacklevel=2)
+            self.filter.warn_if_not_low_pass(highest)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -263,10 +263,9 @@ class BiGCNConv(KeepsInput, MessagePassing):
     ) -> SparseMatrix:
         graph = normalized_graph(edge_index, edge_weight, num_nodes, dtype, self.normalize)
         if self.filter.node_filter == "exact" and graph.crow is not graph.crow_t:
-            warnings.warn(
+            warn_user(
                 "the node graph is directed, and an exact filter of it may amplify instead of smooth: see "
                 "torch_geometric.utils.to_undirected",
-                stacklevel=6,
             )
         return graph
 

@@ -1,6 +1,5 @@
 r"""The filter of a layer: strengths, forms and rounds as tensors that follow the layer to its device."""
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +20,7 @@ from bigcn.filters import (
     resolvent_coefficients,
 )
 from bigcn.sparse import chebyshev_filter, damped_hop, weighted_sum
+from bigcn.user_warnings import warn_user
 
 #: Beyond this, single precision loses more than three digits in the sum over powers.
 MAX_CANCELLATION = 1e4
@@ -77,7 +77,7 @@ class TwoWayFilter(torch.nn.Module):
     def _make_buffers(self, like: Tensor) -> None:
         def buffer(name: str, value: Tensor | float | None) -> None:
             if value is not None:
-                value = torch.as_tensor(value, dtype=torch.float64).to(like.device, like.dtype)
+                value = torch.as_tensor(value, dtype=torch.float64, device="cpu").to(like.device, like.dtype)
             self.register_buffer(name, value, persistent=False)
 
         def chebyshev(form: FilterForm, strength: float) -> Tensor | None:
@@ -155,12 +155,11 @@ class TwoWayFilter(torch.nn.Module):
             return blocks, mixing
         return list(torch.tensordot(mixing, torch.stack(blocks), dims=1).unbind(0)), None
 
-    def warn_if_not_low_pass(self, highest_feature: float, stacklevel: int) -> None:
+    def warn_if_not_low_pass(self, highest_feature: float) -> None:
         """Warns about strengths with which the filter passes high frequencies or flips signs.
 
         Args:
             highest_feature (float): The highest frequency of the feature graph; zero if there is none.
-            stacklevel (int): Whose line the warning names, see :func:`warnings.warn`.
         """
         has_feature_graph = highest_feature > 0
         feature_strength = self.feature_strength if has_feature_graph else 0.0
@@ -168,13 +167,12 @@ class TwoWayFilter(torch.nn.Module):
         forms = (self.node_filter, self.feature_filter, self.feature_operator)
         if not is_low_pass(*strengths, *forms, highest_feature=highest_feature):
             features = f"feature_strength={feature_strength:g} ({self.feature_filter}, {self.feature_operator}), "
-            warnings.warn(
+            warn_user(
                 f"p={self.p:g}, node_strength={self.node_strength:g} ({self.node_filter}), "
                 f"{features if has_feature_graph else ''}"
                 f"iterations={self.iterations} do not make a low-pass filter; "
                 f"'check_low_pass=False' silences this",
                 NotLowPassWarning,
-                stacklevel=stacklevel + 1,
             )
 
     def extra_repr(self) -> str:

@@ -4,7 +4,6 @@ All of them work on products with the two normalised adjacencies; a dense matrix
 """
 
 import math
-import warnings
 
 import torch
 from sklearn.exceptions import ConvergenceWarning
@@ -12,6 +11,7 @@ from torch import Tensor
 
 from bigcn.filters import Hop, admm
 from bigcn.sparse import chebyshev_filter
+from bigcn.user_warnings import warn_user
 
 #: After how many rounds ADMM gives up. It needs about 50 at p = 3 and over 1,000 at p = 0.1.
 MAX_ROUNDS = 5_000
@@ -107,7 +107,7 @@ def solve_admm(
         tolerance=0.0 if iterations else tolerance * scale,
     )
     if iterations is None and rounds == MAX_ROUNDS:
-        warnings.warn(f"ADMM did not converge in {rounds} rounds; try a larger p", ConvergenceWarning, stacklevel=3)
+        warn_user(f"ADMM did not converge in {rounds} rounds; try a larger p", ConvergenceWarning)
     return result
 
 
@@ -163,5 +163,5 @@ def solve_observed(
         scaled = inverse * residual
         energy, previous = (residual * scaled).sum(), energy
         direction = scaled + energy / previous * direction
-    warnings.warn(f"filling did not converge in {max_iterations} steps", ConvergenceWarning, stacklevel=3)
+    warn_user(f"filling did not converge in {max_iterations} steps", ConvergenceWarning)
     return solution
