@@ -7,12 +7,12 @@ from bigcn.experiments.closeness import marks
 from bigcn.experiments.contenders import TUNED
 from bigcn.experiments.findings import Findings
 from bigcn.experiments.paper import SEEDS, Experiment, Series
-from bigcn.experiments.records import RunResult
 from bigcn.experiments.reproduction import Setting
 from bigcn.report import results_tables as tables
+from bigcn.report.results_cost import cost_section
 from bigcn.report.results_default import default_section
 from bigcn.report.results_figures import case_title
-from bigcn.report.words import dataset_title, duration, plural
+from bigcn.report.words import dataset_title, plural
 
 TABLES = ("node-table", "link-table")
 _BESIDE = f"Ours, in brackets the published number and the difference; {tables.FAR} beyond {tables.REACH:g} points.\n"
@@ -33,7 +33,7 @@ def results_page(findings: Findings, figures: Mapping[str, str]) -> str:
             # A table has its published numbers even where nothing has run, so its figure may still be missing.
             picture = f"![{experiment.title}]({figures[experiment.name]})\n" if experiment.name in figures else ""
             parts.append(_joined(f"## {experiment.title} (`{experiment.name}`)\n", picture, body))
-    parts += [_few_links(findings), default_section(findings), _missing(findings), _cost(findings)]
+    parts += [_few_links(findings), default_section(findings), _missing(findings), cost_section(findings)]
     return _joined(*parts)
 
 
@@ -243,49 +243,6 @@ def _missing(findings: Findings) -> str:
         lines.append(f"- `{experiment.name}` ({experiment.title}): {'; '.join(parts)}.\n")
     done = "Nothing: everything has run.\n"
     return _joined("## What is missing\n", "".join(lines) or done)
-
-
-def _cost(findings: Findings) -> str:
-    work = findings.work
-    rows: list[list[str]] = []
-    everything: dict[str, RunResult] = {}
-    for experiment in work.experiments:
-        used = work.about([experiment]).used()
-        everything |= used
-        if used:
-            command = f"`bigcn reproduce {experiment.name} --device {work.setting.device}`"
-            rows.append([f"`{experiment.name}`", f"{len(used):,}", *_times(used), command])
-    rows.append(["all, each run once", f"{len(everything):,}", *_times(everything), "`bigcn reproduce all`"])
-    return _joined(
-        "## What it took\n",
-        "Time of training and evaluation, without reading graphs; the time of models that train together is divided\n"
-        "among them. Processes that share a GPU or the cores of a CPU each count all of their time, so that the sum\n"
-        "is longer than the clock said. A run that several experiments share counts for each.\n",
-        tables.table(["experiment", "runs", "on a GPU", "on a CPU", "command"], rows),
-        _hardware(everything),
-    )
-
-
-def _times(used: Mapping[str, RunResult]) -> list[str]:
-    """Returns how long runs took on GPUs and on CPUs."""
-    seconds = {True: 0.0, False: 0.0}
-    for result in used.values():
-        seconds["gpu" in result.host] += result.seconds
-    return [duration(seconds[place]) if seconds[place] else "–" for place in (True, False)]
-
-
-def _hardware(used: Mapping[str, RunResult]) -> str:
-    hosts = sorted({", ".join(f"{name} {value}" for name, value in sorted(r.host.items())) for r in used.values()})
-    versions = sorted(
-        {", ".join(f"{name} {value}" for name, value in sorted(r.versions.items())) for r in used.values()}
-    )
-    started = sorted(result.started[:10] for result in used.values())
-    if not started:
-        return ""
-    when = started[0] if started[0] == started[-1] else f"{started[0]} to {started[-1]}"
-    lines = [*(f"- Ran on: {tables.escaped(host)}.\n" for host in hosts)]
-    lines += [f"- With: {tables.escaped(version)}.\n" for version in versions]
-    return "".join([*lines, f"- When: {when}.\n"])
 
 
 def _joined(*parts: str) -> str:
