@@ -38,10 +38,11 @@ def default_section(findings: Findings) -> str:
     if not parts:
         return ""
     intro = (
-        "`BiGCNClassifier`, its counterpart for links, `bigcn train` and the model `bigcn` of a comparison start from\n"
-        "the candidate with the best mean validation score over all places where a choice is made: every graph,\n"
-        "clean, at one level of noise, and with wrong edges; test data are not looked at. `BiGCN` itself has the\n"
-        "filter of the one for nodes. Places where a candidate has not run are left out.\n"
+        "`BiGCNClassifier`, its counterpart for links and `bigcn train` start from the candidate with the best mean\n"
+        "validation score over all places where a choice is made: every graph, clean, at one level of noise, and for\n"
+        "nodes with wrong edges; test data are not looked at. `BiGCN` itself has the filter of the one for nodes, and\n"
+        "the model `bigcn` of a comparison that of its task, with the width, dropout and weight decay that all models\n"
+        "of a comparison share. Places where a candidate has not run are left out.\n"
     )
     return "\n".join(["## The shipped default\n", intro, *parts])
 
