@@ -121,7 +121,7 @@ def test_interrupted_and_resumed(bigcn, forest, monkeypatch):
         interrupt(patch, at=15)  # in the third of ten candidates
         stopped = bigcn(*words, "--save", "model")
     assert stopped.code == 130
-    assert "2 of 10 forms" in stopped.err
+    assert "2 of 12 forms" in stopped.err
     assert "--resume" in stopped.err
     assert "resume.safetensors" in os.listdir("model")
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == handlers

@@ -62,6 +62,26 @@ def test_later_ones_stand_on_the_best_so_far():
         assert by_graph[name].model["node_strength"] == 0.5
 
 
+def test_other_uses_of_the_filter_are_tried():
+    by_name = {t.name: t.model for t in run(plan(), lambda candidate: 0.5)}
+    assert by_name["the best so far, keeping more of each node"]["p"] == 0.1
+    after = by_name["the best so far, smoothing after prediction"]
+    assert (after["feature_graph"], after["node_strength"], after["hidden_node_strength"]) == ("none", 0.0, 10.0)
+    training = asdict(TrainConfig(**DEFAULT_TRAINING["link"]))
+    links = run(Plan(DEFAULT_MODEL["link"], training, 1000, 40, task="link"), lambda candidate: 0.5)
+    assert [t.model["num_layers"] for t in links if t.name.endswith("one layer")] == [1]
+    alone = run(
+        Plan({**DEFAULT_MODEL["link"], "num_layers": 1}, training, 1000, 40, task="link"), lambda candidate: 0.5
+    )
+    assert len(alone) == len(links) - 1
+
+
+def test_feature_graphs_come_beside_a_use_that_won():
+    trials = run(plan(), lambda candidate: 0.9 if candidate.model.get("hidden_node_strength") == 10.0 else 0.5)
+    assert [t.model["feature_graph"] for t in trials[9:]] == ["spectral", "correlation", "uniform"]
+    assert all(t.model["node_strength"] == 0.0 for t in trials[9:])
+
+
 @pytest.mark.parametrize(
     ("features", "changes", "tried"),
     [
@@ -77,7 +97,7 @@ def test_later_ones_stand_on_the_best_so_far():
 )
 def test_feature_graphs_that_are_tried_differ_from_the_one_that_is_there(features, changes, tried):
     trials = run(plan(features=features, model=DEFAULT_MODEL["node"] | changes), lambda candidate: 0.5)
-    last = [t.model for t in trials[7:]]
+    last = [t.model for t in trials[9:]]
     assert [model["feature_graph"] for model in last] == tried
     kept = {model["feature_graph"]: model["feature_graph_kwargs"] for model in last}
     assert all(kwargs is None for name, kwargs in kept.items() if name != "spectral")

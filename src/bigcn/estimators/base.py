@@ -128,6 +128,7 @@ class GraphEstimator(BaseEstimator):
             summary["nodes"] + summary["edges"],
             self.n_features_in_ if graph is None else graph.data.x.size(1),
             self.search,
+            self.task,
         )
 
     def make_task(self, prepare: Callable[[Data], Data] | None = None) -> Task:

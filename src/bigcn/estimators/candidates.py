@@ -33,6 +33,21 @@ DEFAULT_TRAINING: dict[str, dict[str, Any]] = {
 WEIGHT_DECAYS = (5e-4, 7e-3)
 #: The strengths along the nodes that the search tries.
 NODE_STRENGTHS = (0.5, 2.0, 5.0, 30.0)
+#: Other ways to use the filter that the search tries, by task. With wrong edges a small p, which keeps more of what a
+#: node has itself, can be worth much; a filter after prediction often is on clean graphs, and one layer is for links.
+OTHER_USES: dict[str, dict[str, dict[str, Any]]] = {
+    "node": {
+        "keeping more of each node": {"p": 0.1},
+        "smoothing after prediction": {
+            "feature_graph": "none",
+            "feature_graph_kwargs": None,
+            "node_filter": "exact",
+            "node_strength": 0.0,
+            "hidden_node_strength": 10.0,
+        },
+    },
+    "link": {"one layer": {"num_layers": 1}},
+}
 #: What is tried next, given the best form so far and how it was trained.
 Stage = Callable[[dict[str, Any], dict[str, Any]], "list[Candidate]"]
 #: With more nodes and edges than this the search is short, and with more than that there is none.
@@ -93,9 +108,9 @@ def best_of(trials: Sequence[Trial]) -> int:
 class Plan:
     """Which candidates are tried, and in which order.
 
-    First the strength and form along the nodes; then, beside the best of these, another weight decay; then feature
-    graphs beside the best of all. What comes next depends on the trials so far and on nothing else, so a search can be
-    put down and taken up.
+    First the strength and form along the nodes; then, beside the best of these, another weight decay; then other ways
+    to use the filter; then feature graphs beside the best of all. What comes next depends on the trials so far and on
+    nothing else, so a search can be put down and taken up.
 
     Args:
         model (dict): The form that everything starts from.
@@ -103,6 +118,7 @@ class Plan:
         size (int): The nodes and edges of the graph.
         num_features (int): The number of features.
         search (bool, optional): If set to :obj:`False`, the form given is the only candidate. (default: :obj:`True`)
+        task (str, optional): :obj:`"node"` or :obj:`"link"`. (default: :obj:`"node"`)
     """
 
     model: dict[str, Any]
@@ -110,6 +126,7 @@ class Plan:
     size: int
     num_features: int
     search: bool = True
+    task: str = "node"
 
     @property
     def searches(self) -> bool:
@@ -136,7 +153,7 @@ class Plan:
     def _stages(self) -> list[Stage]:
         if not self.searches:
             return [lambda model, training: [Candidate("the defaults", model, training)]]
-        return [self._nodes, self._decays, self._features]
+        return [self._nodes, self._decays, self._uses, self._features]
 
     def _nodes(self, model: dict[str, Any], training: dict[str, Any]) -> list[Candidate]:
         # The wider a filter reaches the longer it takes, so that large graphs do without the widest.
@@ -156,6 +173,14 @@ class Plan:
             Candidate(f"the best so far, weight decay {decay:g}", model, {**training, "weight_decay": decay})
             for decay in WEIGHT_DECAYS
             if decay != self.training["weight_decay"]
+        ]
+
+    def _uses(self, model: dict[str, Any], training: dict[str, Any]) -> list[Candidate]:
+        if self.size > SHORT_SEARCH or self.model["num_layers"] < 2:
+            return []
+        return [
+            Candidate(f"the best so far, {name}", {**model, **changes}, training)
+            for name, changes in OTHER_USES[self.task].items()
         ]
 
     def _features(self, model: dict[str, Any], training: dict[str, Any]) -> list[Candidate]:
