@@ -245,3 +245,15 @@ def test_a_lead_that_seeds_do_not_share_is_none():
     findings = world(score, ["node-table"])
     assert verdict_of("clean data, node classification", "Cora", findings) == "not confirmed"
     assert verdict_of("clean data, node classification", "Photo", findings) == "confirmed"
+
+
+def test_a_steady_rise_is_not_erratic():
+    def rising(spec: RunSpec) -> dict[str, float]:
+        return {"score": 0.4 + 0.1 * spec.settings["model"]["p"] + shake(spec)}
+
+    def turning(spec: RunSpec) -> dict[str, float]:
+        return {"score": 0.4 + 0.1 * (spec.settings["model"]["p"] == 1.0) + shake(spec)}
+
+    names = ("sensitivity-p-lambda",)
+    assert verdict_of("sensitivity, Cora", "p ≤ 2 is erratic", world(rising, names)) == "not confirmed"
+    assert verdict_of("sensitivity, Cora", "p ≤ 2 is erratic", world(turning, names)) == "confirmed"

@@ -287,3 +287,27 @@ def test_the_default_is_the_best_on_validation_where_everyone_has_run(work):
     (series, value), *_ = places
     del work._known[work._spec(series, value, favourite, SETTING.seeds[0])[1]]
     assert "### Nodes, 14 of 15 places" in results_page(Findings(work), {})
+
+
+@pytest.mark.parametrize(("name", "trouble"), [("structure-mistakes", "wrong edges"), ("link-table", "none")])
+def test_the_overview_names_the_best_on_average(work, name, trouble):
+    overview = results_page(Findings(work), {}).partition("## Who is ahead")[2].partition("\n## ")[0]
+    part = overview.partition("### Links")[2 if "link" in name else 0]
+    line = next(line for line in part.splitlines() if line.startswith(f"| {trouble} |"))
+    rows = pd.DataFrame(work.about([EXPERIMENTS[name]]).rows())
+    rows = rows[(rows.tuning == "tuned") | (rows.model == "bigcn:published")]
+    titles = {c.name: c.title for c in EXPERIMENTS[name].contenders if c.tuning == "tuned" or "published" in c.name}
+    for cell, (_, of_graph) in zip(line.split(" | ")[1:], rows.groupby("dataset", sort=False), strict=True):
+        means = 100 * of_graph.groupby("model")["mean"].mean()
+        ours, best = means["bigcn"], means.idxmax()
+        others = means.drop("bigcn").max()
+        assert cell.strip(" |*").replace("**", "").startswith(f"{titles[best]} {means[best]:.1f} (")
+        assert f"{abs(ours - others):.1f})" in cell
+
+
+def test_the_overview_is_silent_about_what_has_not_run(work):
+    spec = next(s for s in work.reporting() if (s.model, s.dataset, s.case) == ("gin", "cora", "structure-mistakes"))
+    del work._known[spec.key]
+    line = next(line for line in results_page(Findings(work), {}).splitlines() if line.startswith("| wrong edges |"))
+    assert line.split(" | ")[1] == "–"
+    assert "–" not in line.partition(" | – | ")[2]
