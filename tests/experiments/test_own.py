@@ -25,4 +25,6 @@ def test_runs_side_by_side():
         "On trees, BiGCN gets 85.0 % of the test nodes right; beside it: the largest class alone 25.0 %, GCN 50.0 %."
     )
     assert [row["mean"] for row in result.rows()] == [pytest.approx(0.85), 0.25, 0.5]
+    others = own_result([pair("bigcn", 1, 0.8), pair("sage", 1, 0.5), pair("of theirs", 1, 0.5)]).verdict()
+    assert others.endswith("beside it: GraphSAGE 50.0 %, of theirs 50.0 %.")
     assert result.about == {}

@@ -6,6 +6,7 @@ from typing import Any
 
 from bigcn.experiments.comparison import ComparisonResult, Pair
 from bigcn.experiments.specs import METRICS
+from bigcn.nn.registry import get_model
 
 #: What the names of graphs of one's own begin with in the store, so that none is taken for a graph of the registry.
 PREFIX = "own:"
@@ -71,9 +72,17 @@ class OwnResult(ComparisonResult):
         judged = "of the test nodes right" if self.comparison.task == "node" else "ROC-AUC on held-out links"
         verb = "gets" if self.comparison.task == "node" else "reaches"
         sentence = f"On {name}, BiGCN {verb} {means.pop('bigcn'):.1f} % {judged}"
-        titles = {MAJORITY: "the largest class alone"} | {model: f"{model.upper()}" for model in RIVALS}
-        beside = [f"{titles.get(model, model)} {mean:.1f} %" for model, mean in means.items()]
+        beside = [f"{_title(model)} {mean:.1f} %" for model, mean in means.items()]
         return sentence + (f"; beside it: {', '.join(beside)}." if beside else ".")
+
+
+def _title(model: str) -> str:
+    if model == MAJORITY:
+        return "the largest class alone"
+    try:
+        return get_model(model).title
+    except ValueError:  # of a store from elsewhere
+        return model
 
 
 def own_result(pairs: Sequence[Pair]) -> OwnResult:
