@@ -6,7 +6,7 @@ from typing import Any
 
 from bigcn.experiments.comparison import ComparisonResult, Pair
 from bigcn.experiments.specs import METRICS
-from bigcn.nn.registry import get_model
+from bigcn.nn.registry import title_of
 
 #: What the names of graphs of one's own begin with in the store, so that none is taken for a graph of the registry.
 PREFIX = "own:"
@@ -72,17 +72,9 @@ class OwnResult(ComparisonResult):
         judged = "of the test nodes right" if self.comparison.task == "node" else "ROC-AUC on held-out links"
         verb = "gets" if self.comparison.task == "node" else "reaches"
         sentence = f"On {name}, BiGCN {verb} {means.pop('bigcn'):.1f} % {judged}"
-        beside = [f"{_title(model)} {mean:.1f} %" for model, mean in means.items()]
+        titles = {model: "the largest class alone" if model == MAJORITY else title_of(model) for model in means}
+        beside = [f"{titles[model]} {mean:.1f} %" for model, mean in means.items()]
         return sentence + (f"; beside it: {', '.join(beside)}." if beside else ".")
-
-
-def _title(model: str) -> str:
-    if model == MAJORITY:
-        return "the largest class alone"
-    try:
-        return get_model(model).title
-    except ValueError:  # of a store from elsewhere
-        return model
 
 
 def own_result(pairs: Sequence[Pair]) -> OwnResult:

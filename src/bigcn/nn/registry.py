@@ -56,6 +56,18 @@ def get_model(name: str) -> ModelSpec:
     return variant(key, tuple(word.strip() for word in words.split("+")))
 
 
+def title_of(name: str) -> str:
+    """Returns the name of a model for people; a name that is not known stands for itself.
+
+    Args:
+        name (str): See :func:`get_model`.
+    """
+    try:
+        return get_model(name).title
+    except ValueError:
+        return name
+
+
 def build_model(name: str, context: ModelContext) -> torch.nn.Module:
     """Builds a model by name.
 

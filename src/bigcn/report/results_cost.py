@@ -1,7 +1,7 @@
 """What the reproduction took: hours by the clock and by the process, hardware, versions, dates."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 
 from bigcn.experiments.findings import Findings
@@ -37,7 +37,7 @@ def cost_section(findings: Findings) -> str:
     return "\n".join(["## What it took\n", _INTRO, tables.table(heads, rows), _hardware(everything.values())])
 
 
-def _times(used: Iterable[RunResult]) -> list[str]:
+def _times(used: Collection[RunResult]) -> list[str]:
     on_gpu = [result for result in used if "gpu" in result.host]
     on_cpu = [result for result in used if "gpu" not in result.host]
     seconds = [clock_seconds(on_gpu), *(sum(result.seconds for result in part) for part in (on_gpu, on_cpu))]
@@ -64,8 +64,7 @@ def clock_seconds(results: Iterable[RunResult]) -> float:
     return total
 
 
-def _hardware(used: Iterable[RunResult]) -> str:
-    results = list(used)
+def _hardware(results: Collection[RunResult]) -> str:
     hosts = sorted({", ".join(f"{name} {value}" for name, value in sorted(r.host.items())) for r in results})
     versions = sorted({", ".join(f"{name} {value}" for name, value in sorted(r.versions.items())) for r in results})
     started = sorted(result.started[:10] for result in results)

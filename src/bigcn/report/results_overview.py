@@ -4,18 +4,26 @@ import numpy as np
 
 from bigcn.experiments.cells import signed
 from bigcn.experiments.findings import OURS, PUBLISHED, TUNED, Findings, Rival
-from bigcn.experiments.paper import LINK_GRAPHS, NODE_GRAPHS, Experiment, Series
+from bigcn.experiments.paper import EXPERIMENTS, Experiment, Series
 from bigcn.report import results_tables as tables
 from bigcn.report.words import dataset_title
 
-#: What data may suffer from, and the experiments about it by task.
+#: What data may suffer from, by task, and the experiment about it.
 _TROUBLES = {
-    "none": ("node-table", "link-table"),
-    "noise on all features": ("noise-level", "noise-level-link"),
-    "noise on some nodes": ("noise-rate", "noise-rate-link"),
-    "noise on whole columns": ("column-noise",),
-    "few features": ("feature-rate", "feature-rate-link"),
-    "wrong edges": ("structure-mistakes",),
+    "Nodes": {
+        "none": "node-table",
+        "noise on all features": "noise-level",
+        "noise on some nodes": "noise-rate",
+        "noise on whole columns": "column-noise",
+        "few features": "feature-rate",
+        "wrong edges": "structure-mistakes",
+    },
+    "Links": {
+        "none": "link-table",
+        "noise on all features": "noise-level-link",
+        "noise on some nodes": "noise-rate-link",
+        "few features": "feature-rate-link",
+    },
 }
 _INTRO = """\
 The best on average over all amounts of a kind of noise, of the published form and of all that are tuned equally; in
@@ -31,34 +39,26 @@ def overview_section(findings: Findings) -> str:
         findings (Findings): What was measured.
     """
     parts = []
-    for place, (title, graphs) in enumerate({"Nodes": NODE_GRAPHS, "Links": LINK_GRAPHS}.items()):
+    for title, troubles in _TROUBLES.items():
         rows = []
-        for trouble, names in _TROUBLES.items():
-            experiments = [e for e in findings.work.experiments if e.name in names[place : place + 1]]
-            for experiment in experiments:
-                cells = [_ahead(findings, experiment, graph) for graph in graphs]
-                rows += [[trouble, *cells]] if any(cell != tables.NONE for cell in cells) else []
+        for trouble, name in troubles.items():
+            cells = [_ahead(findings, EXPERIMENTS[name], series) for series in EXPERIMENTS[name].series]
+            rows += [[trouble, *cells]] if any(cell != tables.NONE for cell in cells) else []
         if rows:
-            heading = ["trouble", *(dataset_title(graph) for graph in graphs)]
-            parts += [f"### {title}\n", tables.table(heading, rows, words=True)]
+            graphs = [dataset_title(series.graph) for series in EXPERIMENTS[troubles["none"]].series]
+            parts += [f"### {title}\n", tables.table(["trouble", *graphs], rows, words=True)]
     return "\n".join(["## Who is ahead\n", _INTRO, *parts]) if parts else ""
 
 
-def _ahead(findings: Findings, experiment: Experiment, graph: str) -> str:
+def _ahead(findings: Findings, experiment: Experiment, series: Series) -> str:
     """Returns the best model on a graph and how far our form is from it."""
-    series = next(series for series in experiment.series if series.graph == graph)
     titles = {Rival(contender.name, contender.tuning): contender.title for contender in experiment.contenders}
     rivals = [rival for rival in titles if rival.tuning == "tuned" or rival == PUBLISHED]
-    means = {rival: mean for rival in rivals if (mean := _mean(findings, experiment, series, rival)) is not None}
+    curves = {rival: findings.curve(experiment.name, series, rival) for rival in rivals}
+    means = {rival: float(np.mean([cell.mean for cell in curve])) for rival, curve in curves.items() if curve}
     if not {OURS, PUBLISHED, *TUNED} <= means.keys():
         return tables.NONE
     first, second, *_ = sorted(means, key=lambda rival: -means[rival])
     gap = means[OURS] - means[second if first == OURS else first]
     name = f"**{tables.escaped(titles[first])}**" if first == OURS else tables.escaped(titles[first])
     return f"{name} {means[first]:.1f} ({signed(gap)})"
-
-
-def _mean(findings: Findings, experiment: Experiment, series: Series, rival: Rival) -> float | None:
-    cells = [findings.cell(experiment.name, series, rival, value) for value in series.values or (None,)]
-    found = [cell.mean for cell in cells if cell is not None]
-    return float(np.mean(found)) if len(found) == len(cells) else None

@@ -5,7 +5,7 @@ from typing import Any
 
 from bigcn.datasets import DATASETS, DatasetSpec
 from bigcn.experiments.own import MAJORITY, PREFIX, is_own
-from bigcn.nn.registry import get_model
+from bigcn.nn.registry import title_of
 
 #: What each metric is called.
 METRICS: dict[str, str] = {
@@ -75,12 +75,7 @@ def model_title(name: str) -> str:
         >>> model_title("gcn"), model_title("of my own")
         ('GCN', 'of my own')
     """
-    if name == MAJORITY:
-        return "Largest class"
-    try:
-        return get_model(name).title
-    except ValueError:
-        return label(name)
+    return "Largest class" if name == MAJORITY else label(title_of(name))
 
 
 def metric_title(metric: str) -> str:
