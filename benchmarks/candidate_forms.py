@@ -40,7 +40,12 @@ def forms(case: str) -> list[Form]:
     """Returns the forms that are tried on clean data or under a kind of noise."""
     two = GRAPHS[:2]
     # A small p keeps more of what a node has itself.
-    kept = [(f"{graph}+node=5+p={p}", 64, 0.5) for graph, p in itertools.product(("none", "spectral"), (0.1, 0.3))]
+    kept = [
+        (f"{graph}+node=5+p={p}", 64, dropout)
+        for graph, (p, dropout) in itertools.product(
+            ("none", "spectral"), ((0.03, 0.5), (0.1, 0.5), (0.1, 0.8), (0.3, 0.5))
+        )
+    ]
     if case == "structure-mistakes":
         mild = [(f"{graph}+node={s}", 64, 0.5) for graph, s in itertools.product(("none", "spectral"), (2, 5, 40))]
         return [*kept, *mild, ("none+node=40", 64, 0.8), ("none+node=0+hidden=10", 64, 0.5)]
