@@ -94,8 +94,9 @@ def _group(spec: RunSpec) -> str:
     model = {key: value for key, value in spec.settings["model"].items() if key not in OWN_NUMBERS}
     training = {key: value for key, value in spec.settings["training"].items() if key not in OWN_TRAINING}
     if model.get("node_filter", "exact") == "exact" and spec.model.startswith("bigcn"):
-        # A dense filter is one for all members then, and the hops of a weak one are not as many as those of a strong.
-        model["node_strength"] = spec.settings["model"].get("node_strength")
+        # A dense filter is one for all members then, the hops of a weak one are not as many as those of a strong, and
+        # with the same p they share a graph.
+        model |= {key: spec.settings["model"].get(key) for key in ("node_strength", "p")}
     # Without a strength a direction is off, which is another structure.
     off = [spec.settings["model"].get(key) == 0 for key in OWN_NUMBERS]
     case: tuple[Any, ...] = () if spec.case in SAME_SIZE else (spec.case,)
