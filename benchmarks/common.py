@@ -18,9 +18,14 @@ def store(name: str, command: str, rows: list[dict[str, Any]], hosts: list[dict[
     record = {
         "command": command,
         "measured": utc_now(),
-        "hosts": hosts or [describe_host() | {"threads": str(torch.get_num_threads())}],
+        "hosts": hosts or [this_host()],
         "versions": current_versions(),
         "rows": rows,
     }
     path.write_text(json.dumps(record, indent=2) + "\n")
     return path
+
+
+def this_host() -> dict[str, str]:
+    """Returns what describes this machine."""
+    return describe_host() | {"threads": str(torch.get_num_threads())}
