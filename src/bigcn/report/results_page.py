@@ -200,8 +200,8 @@ def _ablations(findings: Findings, experiment: Experiment) -> str:
         for case, group in groups.items()
     }
     intro = (
-        "Means, 16 units, best in bold among what has run. The published rows have the paper's weight decay, 7e-3 on\n"
-        "Cora and CiteSeer and 5e-4 elsewhere; of the two, an exact row has the one that validates better.\n"
+        "Means, 16 units, best in bold among what has run. On Cora and CiteSeer the published rows have the released\n"
+        "code's weight decay 7e-3 and the exact rows 5e-4: compare within each group; elsewhere all have 5e-4.\n"
     )
     return _each(shown, intro)
 
