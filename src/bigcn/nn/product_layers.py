@@ -22,8 +22,8 @@ from bigcn.node_graphs import edges_of
 from bigcn.sparse import SparseMatrix, sparse_from_edges
 
 
-def _by_product(name: str, conv: type[MessagePassing]) -> Any:
-    """Returns a layer that also takes a :class:`SparseMatrix` for its graph."""
+def _by_product(name: str, conv: type[MessagePassing], **methods: Any) -> Any:
+    """Returns a layer that also takes a :class:`SparseMatrix` for its graph, with some methods of its own."""
 
     def propagate(self: MessagePassing, edge_index: Any, size: Any = None, **kwargs: Any) -> Tensor:
         if not isinstance(edge_index, SparseMatrix):
@@ -39,11 +39,25 @@ def _by_product(name: str, conv: type[MessagePassing]) -> Any:
     # In the class itself, where PyG looks before it puts generated code in the place of `propagate`.
     # `products` keeps what a first layer makes of the input before any weight has a part in it.
     body = {"propagate": propagate, "products": None, "__doc__": conv.__doc__, "__module__": __name__}
-    return type(name, (conv,), body)
+    return type(name, (conv,), body | methods)
+
+
+def _narrow_first(self: Any, x: Any, edge_index: Any, size: Any = None) -> Tensor:
+    """Runs a GraphSAGE layer. Where nothing is kept and its weights make features fewer, it applies them before it
+    takes the means of neighbours rather than after.
+    """
+    by_product = isinstance(edge_index, SparseMatrix) and self.products is None
+    if not by_product or self.project or self.normalize or self.in_channels <= self.out_channels:
+        out: Tensor = pyg.SAGEConv.forward(self, x, edge_index, size)
+        return out
+    out = edge_index.matmul(F.linear(x, self.lin_l.weight))
+    if self.lin_l.bias is not None:
+        out = out + self.lin_l.bias
+    return out + self.lin_r(x) if self.root_weight else out
 
 
 GCNConv = _by_product("GCNConv", pyg.GCNConv)
-SAGEConv = _by_product("SAGEConv", pyg.SAGEConv)
+SAGEConv = _by_product("SAGEConv", pyg.SAGEConv, forward=_narrow_first)
 GINConv = _by_product("GINConv", pyg.GINConv)
 APPNPConv = _by_product("APPNPConv", pyg.APPNP)
 SGConv = _by_product("SGConv", pyg.SGConv)
