@@ -94,6 +94,18 @@ def test_outputs_and_gradients_are_those_of_pyg(name, graph):
         torch.testing.assert_close(gradients(model, *graph), gradients(plain, *graph), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("name", ["GraphSAGE", "GIN"])
+@pytest.mark.parametrize("hidden", [4, 20], ids=["narrower", "wider"])
+def test_weights_before_or_after_the_product_give_the_same(name, hidden, graph):
+    sizes = SIZES | {"hidden_channels": hidden}
+    # With dropout on the input its products are not kept, and a layer may choose what comes first.
+    model = getattr(baselines, name)(**sizes, drops_input=True).eval()
+    plain = PLAIN[name][0](**sizes).eval()
+    plain.load_state_dict(model.state_dict())
+    torch.testing.assert_close(model(*graph), plain(*graph), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(gradients(model, *graph), gradients(plain, *graph), rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("name", WEIGHTED)
 def test_edge_weights_count(name, graph):
     x, edges = graph

@@ -42,12 +42,15 @@ def _by_product(name: str, conv: type[MessagePassing], **methods: Any) -> Any:
     return type(name, (conv,), body | methods)
 
 
-def _narrow_first(self: Any, x: Any, edge_index: Any, size: Any = None) -> Tensor:
-    """Runs a GraphSAGE layer. Where nothing is kept and its weights make features fewer, it applies them before it
-    takes the means of neighbours rather than after.
+def _narrows(conv: Any, graph: Any, weights: Any) -> bool:
+    """Tells whether weights that come after a product had better come before it: nothing is kept, and they make
+    features fewer.
     """
-    by_product = isinstance(edge_index, SparseMatrix) and self.products is None
-    if not by_product or self.project or self.normalize or self.in_channels <= self.out_channels:
+    return isinstance(graph, SparseMatrix) and conv.products is None and weights.in_channels > weights.out_channels
+
+
+def _sage(self: Any, x: Any, edge_index: Any, size: Any = None) -> Tensor:
+    if self.project or self.normalize or not _narrows(self, edge_index, self.lin_l):
         out: Tensor = pyg.SAGEConv.forward(self, x, edge_index, size)
         return out
     out = edge_index.matmul(F.linear(x, self.lin_l.weight))
@@ -56,9 +59,20 @@ def _narrow_first(self: Any, x: Any, edge_index: Any, size: Any = None) -> Tenso
     return out + self.lin_r(x) if self.root_weight else out
 
 
+def _gin(self: Any, x: Any, edge_index: Any, size: Any = None) -> Tensor:
+    # Of a perceptron of two layers, as baselines have it, the first goes first.
+    first, last = self.nn.lins
+    if not _narrows(self, edge_index, first):
+        out: Tensor = pyg.GINConv.forward(self, x, edge_index, size)
+        return out
+    x = F.linear(x, first.weight)
+    out = last(self.nn.act(edge_index.matmul(x) + (1 + self.eps) * x + first.bias))
+    return out
+
+
 GCNConv = _by_product("GCNConv", pyg.GCNConv)
-SAGEConv = _by_product("SAGEConv", pyg.SAGEConv, forward=_narrow_first)
-GINConv = _by_product("GINConv", pyg.GINConv)
+SAGEConv = _by_product("SAGEConv", pyg.SAGEConv, forward=_sage)
+GINConv = _by_product("GINConv", pyg.GINConv, forward=_gin)
 APPNPConv = _by_product("APPNPConv", pyg.APPNP)
 SGConv = _by_product("SGConv", pyg.SGConv)
 
