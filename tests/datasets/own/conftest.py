@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from bigcn.datasets.own import read_graph
+from bigcn.datasets.own import InputError, read_graph
 
 
 @pytest.fixture
@@ -19,3 +19,18 @@ def read(tmp_path):
         return read_graph(*paths, **options)
 
     return from_text
+
+
+@pytest.fixture
+def refused():
+    """Returns what is said about a file; another kind of error lets the test fail, with its traceback."""
+
+    def message(*arguments, **options) -> str:
+        with pytest.raises(InputError) as caught:
+            read_graph(*arguments, **options)
+        said = str(caught.value)
+        assert "\n" not in said
+        assert len(said) < 500
+        return said
+
+    return message
