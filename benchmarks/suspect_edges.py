@@ -20,7 +20,7 @@ from torch_geometric.data import Data
 from bigcn.cli.links import embedding_of
 from bigcn.datasets import load_dataset
 from bigcn.estimators import BiGCNClassifier, BiGCNLinkPredictor
-from bigcn.estimators.ordering import as_own_graph
+from bigcn.estimators.pyg_graph import as_own_graph
 from bigcn.links import LinkScorer, missing_links
 from bigcn.noise import StructureMistakes
 from common import store

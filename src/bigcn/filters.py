@@ -29,6 +29,8 @@ from typing import Any, Literal, Protocol
 import torch
 from torch import Tensor
 
+from bigcn.checks import is_finite, is_whole
+
 FilterForm = Literal["taylor", "exact"]
 FeatureOperator = Literal["laplacian", "adjacency"]
 
@@ -285,15 +287,15 @@ def chebyshev_sum(hop: Hop, term: Callable[[int], Tensor], degree: int) -> Tenso
 
 def check_rounds(p: float, iterations: int) -> None:
     """Refuses a penalty or a number of rounds for which the recursion has no meaning."""
-    if not (isinstance(p, (int, float)) and math.isfinite(p) and p > -1):
+    if not (is_finite(p) and p > -1):
         raise ValueError(f"'p' must be a finite number greater than -1 (got {p})")
-    if not isinstance(iterations, int) or isinstance(iterations, bool) or iterations < 1:
+    if not is_whole(iterations) or iterations < 1:
         raise ValueError(f"'iterations' must be a whole number of at least 1 (got {iterations})")
 
 
 def check_strength(name: str, strength: float) -> None:
     """Refuses a negative or infinite strength, and one whose exact filter would take many thousand hops."""
-    if not (isinstance(strength, (int, float)) and math.isfinite(strength) and strength >= 0):
+    if not (is_finite(strength) and strength >= 0):
         raise ValueError(f"'{name}' must be a finite number of at least 0 (got {strength})")
     if strength > STRONGEST:
         raise ValueError(

@@ -7,7 +7,8 @@ from torch_geometric.data import Data
 
 from bigcn.datasets import Split
 from bigcn.datasets.own import InputError, OwnGraph
-from bigcn.estimators.ordering import as_own_graph, check_labels, ordered, stratified_split
+from bigcn.estimators.ordering import check_labels, ordered, stratified_split
+from bigcn.estimators.pyg_graph import as_own_graph
 
 
 def test_the_order_of_rows_leaves_no_trace(make_graph):
@@ -102,11 +103,11 @@ def test_a_pyg_graph_with_masks():
     }
     masks = {name: mask.bool() for name, mask in masks.items()}
     data = Data(x=torch.eye(4), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, -1, 1, 1]), **masks)
-    graph = as_own_graph(data)
+    graph = as_own_graph(data, learns_labels=True)
     assert graph.split is not None
     assert graph.split.train.tolist() == [0]
     assert graph.summary.labels == {"0": 1, "1": 2}
     assert graph.summary.unlabelled == 1
     for wrong in (Data(x=torch.eye(2)), "nodes.csv", Data(x=torch.eye(2), edge_index=data.edge_index, y=torch.rand(2))):
         with pytest.raises(ValueError, match="'graph' must"):
-            as_own_graph(wrong)
+            as_own_graph(wrong, learns_labels=True)

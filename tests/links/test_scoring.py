@@ -117,12 +117,17 @@ def test_large_graphs_learn_from_a_part(towns, monkeypatch, scorer):
     part = LinkScorer(towns[0].x, towns[0].edge_index)
     assert roc_auc_score(~is_wrong(part, towns[1]), part.scores) > 0.85
     assert not np.array_equal(part.scores, scorer.scores)
+    # Edges stand in the order of their nodes: the first are those of the first nodes, and no sample.
+    learned = part.edges[0, part._learned_from]
+    assert len(learned) == 300
+    assert abs(np.median(learned) - np.median(part.edges[0])) < 0.1 * towns[0].num_nodes
 
 
 @pytest.mark.parametrize(
     ("options", "named"),
     [
         ({"x": torch.ones(3)}, "'x'"),
+        ({"x": torch.ones(12, 3).index_fill(1, torch.tensor([1]), torch.nan)}, "row 0, column 1"),
         ({"edge_index": torch.tensor([[0, 1], [1, 0]])}, "1 edges, too few"),
         ({"edge_index": torch.tensor([[0], [1]])}, "undirected"),
         ({"edge_index": torch.tensor([[0], [99]])}, "names node 99"),

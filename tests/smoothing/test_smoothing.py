@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 
 from bigcn import BiSmoother, smooth
 from bigcn.datasets import digits
@@ -193,7 +193,8 @@ def test_estimator_takes_any_graph():
     unweighted = BiSmoother(feature_graph="none").fit_transform(table, graph=pairs)
     data = Data(edge_index=torch.from_numpy(pairs))
     binary = sp.csr_array((nodes > 0).astype(float))
-    for graph in (pairs.tolist(), torch.from_numpy(pairs), data, binary):
+    adjacency = torch.from_numpy(binary.toarray()).to_sparse_csr()
+    for graph in (pairs.tolist(), torch.from_numpy(pairs), data, binary, adjacency, Data(adj_t=adjacency)):
         np.testing.assert_allclose(BiSmoother(feature_graph="none").fit_transform(table, graph=graph), unweighted)
     weighted = BiSmoother(feature_graph="none").fit_transform(table, graph=sp.coo_matrix(nodes))
     np.testing.assert_allclose(BiSmoother(feature_graph="none").fit_transform(table, graph=csr), weighted)
@@ -226,7 +227,13 @@ def graph_adjacency(graph: LearnableGraph) -> torch.Tensor:
     return weights + weights.t() + torch.eye(4, dtype=torch.float64)
 
 
-@pytest.mark.parametrize("graph", [np.zeros((3, 4), dtype=int), [[0.5, 1.5], [1.5, 0.5]], sp.eye_array(3)])
+@pytest.mark.parametrize(
+    "graph",
+    [
+        np.zeros((3, 4), dtype=int), [[0.5, 1.5], [1.5, 0.5]], sp.eye_array(3), torch.eye(3).to_sparse_csr(),
+        Data(), HeteroData(), Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 0]])),
+    ],
+)  # fmt: skip
 def test_estimator_refuses_what_is_no_graph(graph):
     with pytest.raises(ValueError, match="'graph'"):
         BiSmoother().fit(np.ones((2, 4)), graph=graph)

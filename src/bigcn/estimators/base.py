@@ -17,7 +17,8 @@ from bigcn.datasets.own import Encoding, OwnGraph
 from bigcn.estimators.candidates import DEFAULT_MODEL, DEFAULT_TRAINING, Candidate, Plan, Trial, best_of
 from bigcn.estimators.card import model_card
 from bigcn.estimators.matching import matched_graph
-from bigcn.estimators.ordering import Ordered, as_own_graph, ordered
+from bigcn.estimators.ordering import Ordered, ordered
+from bigcn.estimators.pyg_graph import as_own_graph
 from bigcn.estimators.search import OnEpoch, OnTrial, Search
 from bigcn.files import PathLike
 from bigcn.nn.bigcn import BiGCN
@@ -83,7 +84,7 @@ class GraphEstimator(BaseEstimator):
                 on.
             on_trial (Callable, optional): Called with each finished candidate.
         """
-        own = as_own_graph(graph)
+        own = self._own(graph)
         self.encoding_ = own.encoding
         self._start(own)
         self._search = Search(self._task, self.plan(), self.seed, self._label)
@@ -100,7 +101,7 @@ class GraphEstimator(BaseEstimator):
         """
         check_is_fitted(self, "model_")
         known, saved = self.fingerprint_, self._saved
-        self._start(matched_graph(as_own_graph(graph), self.encoding_))
+        self._start(matched_graph(self._own(graph), self.encoding_))
         if self.fingerprint_ != known:
             self.fingerprint_ = known
             raise ValueError("this is not the graph that the model was trained on, so training cannot go on")
@@ -204,6 +205,9 @@ class GraphEstimator(BaseEstimator):
         except (KeyError, TypeError) as error:
             raise CheckpointError(f"{folder} is not complete ({error})") from None
         return self
+
+    def _own(self, graph: GraphLike) -> OwnGraph:
+        return as_own_graph(graph, learns_labels=self.task == "node")
 
     def _start(self, graph: OwnGraph) -> None:
         self._check(graph)

@@ -14,7 +14,8 @@ from torch_geometric.data import Data
 from bigcn.datasets.own import Encoding, OwnGraph
 from bigcn.datasets.splits import Split
 from bigcn.estimators.base import GraphEstimator, GraphLike
-from bigcn.estimators.ordering import as_own_graph, check_labels, stratified_split
+from bigcn.estimators.ordering import check_labels, stratified_split
+from bigcn.estimators.pyg_graph import as_own_graph
 from bigcn.estimators.scoring import assess_nodes, node_logits
 from bigcn.tasks import NodeClassification, Task
 
@@ -94,7 +95,8 @@ class BiGCNClassifier(ClassifierMixin, GraphEstimator):
         if y is not None:
             return float((predicted == np.asarray(y)).mean())
         own = as_own_graph(graph)
-        check_labels(own)
+        if own.data.y is None or not own.labelled.any():
+            raise ValueError(f"no node of {own.name} has a label to compare with")
         known = own.labelled.numpy()
         names = np.array(own.classes, dtype=object)[own.data.y.numpy()[known]]
         return float((predicted[known].astype(str) == names.astype(str)).mean())
@@ -154,5 +156,6 @@ class BiGCNClassifier(ClassifierMixin, GraphEstimator):
 
 def _class_array(encoding: Encoding) -> NDArray[Any]:
     """Returns the classes by name, or by number where they never had a name."""
-    numbered = encoding.label is None and encoding.classes == tuple(map(str, range(len(encoding.classes))))
-    return np.arange(len(encoding.classes)) if numbered else np.array(encoding.classes, dtype=object)
+    if encoding.label is None and all(name.isdecimal() for name in encoding.classes):
+        return np.array([int(name) for name in encoding.classes])
+    return np.array(encoding.classes, dtype=object)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from bigcn.datasets.own import Column, Encoding, GraphSummary, InputError, OwnGraph
+from bigcn.datasets.own import InputError, OwnGraph
 from bigcn.datasets.splits import Split
 from bigcn.node_graphs import edges_of
 
@@ -129,41 +129,3 @@ def check_labels(graph: OwnGraph) -> None:
     if known.unique().numel() < 2:
         only = graph.classes[int(known[0])] if graph.classes else int(known[0])
         raise InputError(f"all labels of {graph.name} are {only!r}, and a classifier needs two classes at least")
-
-
-def as_own_graph(graph: OwnGraph | Data) -> OwnGraph:
-    """Returns a PyG graph as one that was read from files; its features and classes are called by their numbers.
-
-    Args:
-        graph (OwnGraph or Data): The graph; labels below zero mean none. Its masks become the split if it has all
-            three.
-    """
-    if isinstance(graph, OwnGraph):
-        return graph
-    if not isinstance(graph, Data) or not isinstance(graph.x, Tensor) or not isinstance(graph.edge_index, Tensor):
-        raise ValueError("'graph' must be what read_graph returns, or a PyG Data with x and edge_index")
-    data = graph.cpu()
-    num_classes = 0
-    if data.y is not None:
-        if data.y.dim() != 1 or data.y.is_floating_point() or data.y.numel() != data.x.size(0):
-            raise ValueError("'graph' must have whole numbers as labels in y, one per node")
-        num_classes = max(0, int(data.y.max()) + 1)
-    masks = [data.get(f"{part}_mask") for part in ("train", "val", "test")]
-    split = None
-    if data.y is not None and all(mask is not None and mask.dim() == 1 for mask in masks):
-        split = Split.from_masks("masks", *(mask & (data.y >= 0) for mask in masks))
-    columns = tuple(Column(f"feature {place}", "number") for place in range(data.x.size(1)))
-    edges, weight = edges_of(data.edge_index, data.edge_weight)
-    counts = torch.bincount(data.y[data.y >= 0], minlength=num_classes).tolist() if data.y is not None else []
-    summary = GraphSummary(
-        nodes=data.x.size(0),
-        edges=edges.size(1) // 2,
-        features={"number": len(columns)},
-        labels={str(kind): count for kind, count in enumerate(counts)},
-        unlabelled=data.x.size(0) - sum(counts),
-        weighted=weight is not None,
-    )
-    x = data.x.to_dense() if data.x.layout != torch.strided else data.x
-    own = Data(x=x.to(torch.get_default_dtype()), edge_index=edges, edge_weight=weight, y=data.y)
-    encoding = Encoding(columns, tuple(map(str, range(num_classes))), standardize=False)
-    return OwnGraph(own, np.arange(data.x.size(0)), encoding, summary, split=split)

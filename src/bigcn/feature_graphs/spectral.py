@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.typing import Adj, OptTensor
 
+from bigcn.checks import is_whole
 from bigcn.feature_graphs.base import FeatureFilter, FeatureGraph, Operand, Powers
 from bigcn.feature_graphs.fixed import projector_powers
 from bigcn.filters import FeatureOperator, Hop, check_strength, resolvent_coefficients
@@ -55,7 +56,7 @@ class SpectralGraph(FeatureGraph):
         smoothing: float = 10.0,
     ) -> None:
         super().__init__(num_features)
-        if rank is not None and (not isinstance(rank, int) or rank < 1):
+        if rank is not None and (not is_whole(rank) or rank < 1):
             raise ValueError(f"'rank' must be a whole number of at least 1 (got {rank})")
         if weighting not in ("rank", "soft"):
             raise ValueError(f"'weighting' must be 'rank' or 'soft' (got {weighting!r})")

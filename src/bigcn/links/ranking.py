@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch_geometric.typing import Adj, OptTensor
 
+from bigcn.checks import is_whole
 from bigcn.links.candidates import EXACT_NODES, candidates
 from bigcn.links.scoring import Embed, LinkScorer
 
@@ -95,5 +96,5 @@ def missing_links(
 
 
 def _check_count(k: int | None) -> None:
-    if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 0):
+    if k is not None and (not is_whole(k) or k < 0):
         raise ValueError(f"'k' must be a whole number of at least 0 (got {k!r})")

@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 from torch_geometric.typing import Adj, OptTensor
 
+from bigcn.checks import check_finite
 from bigcn.links.evidence import FeatureEvidence, GraphEvidence, blocks, dots, unit_rows
 from bigcn.node_graphs import edges_of
 from bigcn.smoothing.functional import check_graph
@@ -67,6 +68,7 @@ class LinkScorer:
             raise ValueError("'x' must be a matrix of features, one row per node")
         if rounds < 0 or folds < 2:
             raise ValueError(f"'rounds' must be at least 0 and 'folds' at least 2 (got {rounds} and {folds})")
+        check_finite(x)
         check_graph(edge_index, edge_weight, x.size(0))
         self.num_nodes, self._embed, self._folds = x.size(0), embed, folds
         self.edges, self.weights = _undirected(*edges_of(edge_index, edge_weight), self.num_nodes)
@@ -75,6 +77,7 @@ class LinkScorer:
         generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=tuple(b"links"))))
         self._edge_fold = generator.permutation(np.arange(self.edges.shape[1]) % folds)
         self._negatives = self._draw_negatives(generator)
+        self._learned_from = self._draw_positives(generator)
         self._negative_fold = np.arange(self._negatives.shape[1]) % folds
         self._features = FeatureEvidence(x)
         self._graphs: list[GraphEvidence] = []
@@ -120,7 +123,7 @@ class LinkScorer:
         """Returns a regression for each fold, which has not seen it, and the scores they give to the edges."""
         regressions, scores = [], np.empty(len(linked))
         for fold in range(self._folds):
-            positive = linked[self._edge_fold != fold][:LEARN_FROM]
+            positive = linked[self._learned_from & (self._edge_fold != fold)]
             negative = unlinked[self._negative_fold != fold]
             regression = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000, class_weight="balanced"))
             regression.fit(np.vstack([positive, negative]), np.arange(len(positive) + len(negative)) < len(positive))
@@ -167,6 +170,15 @@ class LinkScorer:
         scaled = np.tile(weights / max(float(self.weights.mean()), 1e-12), 2).astype(np.float32)
         coordinates = (np.hstack([self.edges[0], self.edges[1]]), np.hstack([self.edges[1], self.edges[0]]))
         return sp.csr_array((scaled, coordinates), shape=(self.num_nodes, self.num_nodes))
+
+    def _draw_positives(self, generator: np.random.Generator) -> np.ndarray:
+        """Returns which edges are learned from. Edges stand in the order of their nodes, so that the first of many
+        would be those of the first nodes.
+        """
+        count = self.edges.shape[1]
+        chosen = np.zeros(count, dtype=bool)
+        chosen[generator.permutation(count)[:LEARN_FROM] if count > LEARN_FROM else slice(None)] = True
+        return chosen
 
     def _draw_negatives(self, generator: np.random.Generator) -> np.ndarray:
         wanted = NEGATIVES * min(self.edges.shape[1], LEARN_FROM)

@@ -11,6 +11,7 @@ from torch_geometric.nn.dense.linear import Linear, is_uninitialized_parameter
 from torch_geometric.nn.inits import zeros
 from torch_geometric.typing import Adj, OptTensor
 
+from bigcn.checks import is_whole
 from bigcn.feature_graphs import FeatureGraph, make_feature_graph
 from bigcn.feature_graphs.base import Operand
 from bigcn.filters import FeatureOperator, FilterForm, Hop
@@ -108,13 +109,13 @@ class BiGCNConv(KeepsInput, MessagePassing):
             raise ValueError("'aggr' and 'flow' are part of the filter: only 'add' and 'source_to_target' make sense")
         for name, value in (("in_channels", in_channels), ("out_channels", out_channels)):
             lazy = name == "in_channels" and value == -1
-            if not isinstance(value, int) or not (value >= 1 or lazy):
+            if not is_whole(value) or not (value >= 1 or lazy):
                 raise ValueError(f"'{name}' must be a positive number (got {value!r})")
         if init not in ("glorot", "released"):
             raise ValueError(f"'init' must be 'glorot' or 'released' (got {init!r})")
 
-        self.in_channels = in_channels
-        self.out_channels = out_channels
+        self.in_channels = int(in_channels)
+        self.out_channels = int(out_channels)
         self.cached = cached
         self.normalize = normalize
         self.init = init

@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -33,6 +34,7 @@ def describe_bigcn(model: BiGCN) -> dict[str, Any]:
             arguments["feature_graph_kwargs"] = kwargs
     elif arguments.get("feature_graph_kwargs"):
         arguments["feature_graph_kwargs"] = _plain(arguments["feature_graph_kwargs"])
+    arguments = {name: value.item() if isinstance(value, np.generic) else value for name, value in arguments.items()}
     for name, value in arguments.items():
         if not _is_plain(value):
             raise ValueError(f"'{name}' of the model is a {type(value).__name__}, which a configuration cannot hold")
@@ -84,8 +86,9 @@ def _describe_graph(graph: FeatureGraph) -> tuple[str, dict[str, Any]]:
 
 
 def _plain(kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Leaves out initial values given as tensors, which the weights replace."""
-    return {key: value for key, value in kwargs.items() if not isinstance(value, Tensor)}
+    """Leaves out initial values given as tensors, which the weights replace; numbers of NumPy become Python's."""
+    kept = {key: value for key, value in kwargs.items() if not isinstance(value, Tensor)}
+    return {key: value.item() if isinstance(value, np.generic) else value for key, value in kept.items()}
 
 
 def _is_plain(value: Any) -> bool:

@@ -64,10 +64,10 @@ class TwoWayFilter(torch.nn.Module):
                 f"'iterations' of {iterations} at p={p:g} make coefficients of size {cancellation:.0e} that cancel: "
                 f"a layer takes few rounds, and 'bigcn.smooth' with 'method=\"admm\"' runs to convergence"
             )
-        self.p = p
-        self.node_strength = node_strength
-        self.feature_strength = feature_strength
-        self.iterations = iterations
+        self.p = float(p)
+        self.node_strength = float(node_strength)
+        self.feature_strength = float(feature_strength)
+        self.iterations = int(iterations)
         self.node_filter = node_filter
         self.feature_filter = feature_filter
         self.feature_operator = feature_operator

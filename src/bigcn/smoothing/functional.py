@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.typing import Adj, OptTensor
 
+from bigcn.checks import check_edges
 from bigcn.feature_graphs import CorrelationGraph, FeatureGraph, GivenGraph, NoGraph, SpectralGraph, UniformGraph
 from bigcn.filters import Hop, check_rounds, check_strength
 from bigcn.node_graphs import edges_of, normalized_graph
@@ -180,17 +181,10 @@ def checked_hop(edge_index: Adj | None, edge_weight: OptTensor, x: Tensor) -> Ho
 def check_graph(edge_index: Adj, edge_weight: OptTensor, num_nodes: int) -> None:
     """Refuses a node graph that is not an undirected one over these nodes."""
     edges, weight = edges_of(edge_index, edge_weight)
+    check_edges(edges, weight, num_nodes)
     if edges.numel() == 0:
         return
-    low, high = int(edges.min()), int(edges.max())
-    if low < 0 or high >= num_nodes:
-        raise ValueError(f"'edge_index' names node {low if low < 0 else high}, but 'x' has {num_nodes} rows")
-    if weight is None:
-        weight = torch.ones(edges.size(1), device=edges.device)
-    if not bool(torch.isfinite(weight).all()):
-        raise ValueError("'edge_weight' must be finite")
-    if bool((weight < 0).any()):
-        raise ValueError("'edge_weight' must not be negative")
+    weight = torch.ones(edges.size(1), device=edges.device) if weight is None else weight
     matrix = sparse_from_edges(edges[0], edges[1], weight.double(), (num_nodes, num_nodes))
     if matrix.crow is not matrix.crow_t:
         raise ValueError("'edge_index' must be undirected: see torch_geometric.utils.to_undirected")

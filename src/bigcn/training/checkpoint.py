@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -86,7 +87,7 @@ def save_checkpoint(folder: PathLike, checkpoint: Checkpoint, overwrite: bool = 
         "files": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
     }
     try:
-        text = json.dumps(config | {"checksum": _checksum(config)}, indent=1, allow_nan=False) + "\n"
+        text = json.dumps(config | {"checksum": _checksum(config)}, indent=1, allow_nan=False, default=_plain) + "\n"
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"{folder} cannot be saved: its configuration does not fit into JSON ({error})") from None
     files[CONFIG] = text.encode("utf-8")
@@ -190,7 +191,14 @@ def _is_checkpoint(folder: Path) -> bool:
 
 
 def _checksum(config: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(config, sort_keys=True, default=_plain).encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """Returns a number of NumPy as one of Python, for JSON."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} is not JSON serializable")
 
 
 def _packed(tensors: dict[str, Tensor]) -> bytes:
