@@ -94,12 +94,17 @@ def _(crow: Tensor, col: Tensor, value: Tensor, coefficients: Tensor, grad: Tens
 
 
 def _chebyshev_context(ctx: torch.autograd.function.FunctionCtx, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-    ctx.save_for_backward(*inputs[3:7])
+    ctx.save_for_backward(*inputs[:7])
 
 
 def _chebyshev_backward(ctx: torch.autograd.function.FunctionCtx, grad: Tensor) -> tuple[Tensor | None, ...]:
-    arrays = ctx.saved_tensors  # type: ignore[attr-defined]
-    return (None,) * 7 + (chebyshev_adjoint(*arrays, grad.contiguous()),)
+    *arrays, coefficients = ctx.saved_tensors  # type: ignore[attr-defined]
+    if torch.is_grad_enabled():
+        # Who differentiates once more gets each part by the operator itself, on the transposed matrix.
+        transposed, block = (*arrays[3:], *arrays[:3]), grad.contiguous().unsqueeze(0)
+        parts = [chebyshev(*transposed, coefficients[:, m : m + 1], block) for m in range(coefficients.size(1))]
+        return (None,) * 7 + (torch.stack(parts),)
+    return (None,) * 7 + (chebyshev_adjoint(*arrays[3:], coefficients, grad.contiguous()),)
 
 
 chebyshev.register_autograd(_chebyshev_backward, setup_context=_chebyshev_context)

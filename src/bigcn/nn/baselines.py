@@ -5,7 +5,8 @@ They train on one graph at a time, all of it in every step, and keep what depend
 have no place for weights of edges.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from inspect import signature
 from typing import Any
 
 import torch
@@ -51,6 +52,15 @@ def _as_given(edges: Tensor, weight: OptTensor, num_nodes: int, dtype: torch.dty
     return edges, weight.to(dtype)
 
 
+#: What PyG's :obj:`BasicGNN` has a use for itself, and a bias, which changes no message.
+_OF_MODELS = {*signature(BasicGNN.__init__).parameters, "bias"}
+
+
+def _of_layers(kwargs: Mapping[str, Any]) -> list[str]:
+    """Returns the arguments that say how layers pass messages."""
+    return [name for name in kwargs if name not in _OF_MODELS]
+
+
 class _Baseline(KeepsGraph, BasicGNN):
     r"""A stack of PyG's layers with ReLU and dropout between them.
 
@@ -70,6 +80,7 @@ class _Baseline(KeepsGraph, BasicGNN):
     def __init__(self, *args: Any, drops_input: bool | None = None, **kwargs: Any) -> None:
         if drops_input is not None:
             self.drops_input = drops_input
+        self.by_product = not _of_layers(kwargs)
         super().__init__(*args, **kwargs)
 
     def forward(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor = None) -> Tensor:
@@ -169,6 +180,7 @@ class GAT(KeepsGraph, BasicGNN):
     ) -> None:
         if hidden_channels % heads != 0:
             raise ValueError(f"'hidden_channels' must be a multiple of the {heads} heads (got {hidden_channels})")
+        self.by_product = not _of_layers(kwargs)
         super().__init__(
             in_channels, hidden_channels, num_layers, out_channels, dropout, act="elu", heads=heads, **kwargs
         )
@@ -179,7 +191,7 @@ class GAT(KeepsGraph, BasicGNN):
 
     def forward(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor = None) -> Tensor:
         """Runs the forward pass; weights of edges have no place in it."""
-        kept = any(cache.given for cache in vars(self).get("_caches", {}).values()) or may_keep(edge_index)
+        kept = any(cache.given for cache in vars(self).get("_caches", {}).values()) or self.may_keep_graph(edge_index)
         for layer, conv in enumerate(self.convs):
             x = (drop if layer else self.drop_input)(x, self.dropout.p, self.training)
             if kept:

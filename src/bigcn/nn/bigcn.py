@@ -7,6 +7,7 @@ from torch import Tensor
 from torch_geometric.nn import GCNConv
 from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.models.basic_gnn import BasicGNN
+from torch_geometric.typing import Adj, OptTensor
 
 from bigcn.feature_graphs import FeatureGraph, SpectralGraph
 from bigcn.files import PathLike
@@ -168,6 +169,37 @@ class BiGCN(BasicGNN):
             elif feature_graph == "none" or (by_name and feature_graph == first):
                 kwargs["check_low_pass"] = False  # the first layer has said it
         return BiGCNConv(in_channels, out_channels, feature_graph=feature_graph, **kwargs)
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Adj,
+        edge_weight: OptTensor = None,
+        edge_attr: OptTensor = None,
+        batch: OptTensor = None,
+        batch_size: int | None = None,
+        num_sampled_nodes_per_hop: list[int] | None = None,
+        num_sampled_edges_per_hop: list[int] | None = None,
+    ) -> Tensor:
+        """Runs the forward pass; see :class:`torch_geometric.nn.models.basic_gnn.BasicGNN`.
+
+        Nodes cannot be left out layer by layer, as :obj:`num_sampled_nodes_per_hop` asks for: a layer reaches further
+        than one hop.
+        """
+        if num_sampled_nodes_per_hop is not None or num_sampled_edges_per_hop is not None:
+            raise ValueError(f"'num_sampled_nodes_per_hop' goes with layers of one hop, and these have {self._reach()}")
+        out: Tensor = super().forward(x, edge_index, edge_weight, edge_attr, batch, batch_size)
+        return out
+
+    def inference(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Refuses to compute embeddings layer by layer, since a layer reaches further than one hop."""
+        raise NotImplementedError(
+            f"inference layer by layer goes with layers of one hop, and these have {self._reach()}: call the model on "
+            f"the whole graph, or on batches of all neighbours within {self.num_hops} hops"
+        )
+
+    def _reach(self) -> str:
+        return " and ".join(str(conv.num_hops if isinstance(conv, BiGCNConv) else 1) for conv in self.convs)
 
     def penalty(self) -> Tensor:
         """Returns the L1 norm of the feature operators, differentiable."""

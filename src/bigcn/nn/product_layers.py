@@ -27,7 +27,8 @@ def _by_product(name: str, conv: type[MessagePassing], **methods: Any) -> Any:
 
     def propagate(self: MessagePassing, edge_index: Any, size: Any = None, **kwargs: Any) -> Tensor:
         if not isinstance(edge_index, SparseMatrix):
-            out: Tensor = conv.propagate(self, edge_index, size=size, **kwargs)
+            # The code that PyG generates for a class of layers knows nothing of explainers.
+            out: Tensor = (MessagePassing if self.explain else conv).propagate(self, edge_index, size=size, **kwargs)
             return out
         x = kwargs["x"]
         x = x[0] if isinstance(x, tuple) else x
@@ -85,7 +86,7 @@ class KeptGCNConv(GCNConv):  # type: ignore[misc, valid-type]
         self._graphs = TensorCache()
 
     def forward(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor = None) -> Tensor:
-        if self._graphs.given or may_keep(edge_index, edge_weight):
+        if self._graphs.given or (may_keep(edge_index, edge_weight) and not self.explain):
             num_nodes, dtype = x.size(-2), x.dtype
 
             def compute() -> SparseMatrix:
@@ -122,6 +123,9 @@ def _few_entries(x: Tensor) -> Tensor | None:
 class KeepsGraph:
     """Keeps what was computed from the graph, or from graph and features, for as long as both are the same."""
 
+    #: Whether messages are passed as the model's class says, so that sparse products can stand for them.
+    by_product = True
+
     def keep(self, name: str, tensors: tuple[Any, ...], extra: Any, compute: Callable[[], Any]) -> Any:
         caches: dict[str, TensorCache] = self.__dict__.setdefault("_caches", {})
         return caches.setdefault(name, TensorCache()).get(tensors, extra, compute)
@@ -141,11 +145,18 @@ class KeepsGraph:
         kept = drop(x.reshape(-1).index_select(0, positions), p, training)
         return torch.zeros(x.numel(), dtype=x.dtype).index_copy(0, positions, kept).view(x.shape)
 
+    def may_keep_graph(self, *tensors: Any) -> bool:
+        """Tells whether layers may work with what is kept of a graph: not where arguments of their own say how they
+        pass messages, and not while an explainer masks these.
+        """
+        layers = (layer for layer in self.modules() if isinstance(layer, MessagePassing))  # type: ignore[attr-defined]
+        return self.by_product and may_keep(*tensors) and not any(layer.explain for layer in layers)
+
     def graph_matrix(
         self, x: Tensor, edge_index: Adj, edge_weight: OptTensor, entries: Callable[..., tuple[Tensor, OptTensor]]
     ) -> tuple[Any, OptTensor]:
         """Returns the graph for a layer: a matrix with the given entries, or edges where nothing can be kept."""
-        if not self.is_given("graph") and not may_keep(edge_index, edge_weight):
+        if not self.is_given("graph") and not self.may_keep_graph(edge_index, edge_weight):
             return edges_of(edge_index, edge_weight)
         num_nodes, dtype = x.size(0), x.dtype
 
