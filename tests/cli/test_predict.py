@@ -53,6 +53,21 @@ def test_to_standard_output(trained, expected):
     assert [row["label"] for row in rows] == list(expected["label"])
 
 
+def test_what_was_left_out_is_said(trained):
+    pd.read_csv("nodes.csv").assign(extra=1).to_csv("more.csv", index=False)
+    edges = pd.read_csv("edges.csv")
+    pd.concat([edges, edges.head(2).assign(target="nobody")]).to_csv("links.csv", index=False)
+    words = ("more.csv", "links.csv", "--unknown-ids", "drop")
+    outcome = trained("predict", "model", *words, "-o", "out.csv")
+    assert "warning: 2 edges skipped for an unknown id." in outcome.err
+    assert "'extra'" in outcome.err
+    outcome = trained("predict", "model", *words, "--json")
+    document = json.loads(outcome.out)
+    assert any("'extra'" in sentence for sentence in document["warnings"])
+    assert "2 edges skipped" in trained("links", "model", *words, "-o", "pairs.csv").err
+    assert "2 edges skipped" in trained("denoise", *words, "-o", "clean.csv").err
+
+
 def test_a_new_graph(trained, forest):
     nodes, edges = forest("new-", nodes=45, seed=4, labelled=1.0)
     truth = pd.read_csv(nodes).set_index("id")["kind"]

@@ -75,6 +75,21 @@ def bigcn_read(nodes: str, edges: str):
     return read_graph(nodes, edges, label="kind")
 
 
+def test_dry_run_says_what_training_would(bigcn, forest):
+    forest()
+    nodes = pd.read_csv("nodes.csv")
+    assert "Training would be refused" not in bigcn("train", "nodes.csv", "edges.csv", *LABEL, "--dry-run").out
+    assert "refused: nodes has no labels" in bigcn("train", "nodes.csv", "edges.csv", "--dry-run").out
+    nodes.assign(kind=["palm", *nodes["kind"][1:]]).to_csv("nodes.csv", index=False)
+    outcome = bigcn("train", "nodes.csv", "edges.csv", *LABEL, "--dry-run", "--json")
+    document = json.loads(outcome.out)["graph"]
+    assert "'palm' has one labelled node" in document["refused"]
+    kinds = {column["name"]: column["kind"] for column in document["columns"]}
+    assert kinds["soil"] == "category"
+    assert kinds["trait 0"] == "number"
+    assert bigcn("train", "nodes.csv", "edges.csv", *LABEL).err.strip().endswith(document["refused"])
+
+
 def test_dry_run_says_what_was_understood(bigcn, forest):
     outcome = bigcn("train", *forest(), *LABEL, "--dry-run", "--save", "model")
     assert outcome.code == 0

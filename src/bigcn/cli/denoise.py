@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 LINKS, SHOWN = 10, 20
 WORDS = {
     "both": "Cleaned along the graph and along the columns.",
-    "nodes": "Cleaned along the graph alone: the columns do not help to restore each other.",
-    "features": "Cleaned along the columns alone: the graph does not help to restore them.",
+    "nodes": "Cleaned along the graph alone: the columns do not clearly help to restore each other.",
+    "features": "Cleaned along the columns alone: the graph does not clearly help to restore them.",
     "none": "Nothing was cleaned: neither the graph nor the columns restore hidden values better than column means.",
 }
 
@@ -93,8 +93,9 @@ def denoise(
     changes = column_changes(graph, result)
     if out is not None:
         write_table(cleaned_table(graph, result, nodes, edges), out)
+    warnings = own.print_warnings(graph)
     if as_json:
-        print_json(document(graph, result, changes, out))
+        print_json(document(graph, result, changes, out) | {"warnings": warnings})
         return
     tell(graph, result, changes, output)
     if out is not None:
@@ -208,7 +209,6 @@ def document(graph: OwnGraph, result: Denoised, changes: list[dict[str, Any]], o
         "errors": {name: None if best is None else best.error for name, best in found.items()},
         "columns": changes,
         "feature_edges": feature_edges(graph, result),
-        "warnings": list(graph.summary.warnings),
     }
 
 

@@ -6,9 +6,11 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from bigcn.cli.common import names, output
-from bigcn.datasets.own import Encoding, OwnGraph, look, read_graph
+from bigcn.cli.common import errors, names, output
+from bigcn.datasets.own import Encoding, InputError, OwnGraph, look, read_graph
 from bigcn.datasets.own.writing import table_ending
+from bigcn.estimators.ordering import check_labels, stratified_split
+from bigcn.report.words import plural
 
 Nodes = Annotated[
     Path,
@@ -115,9 +117,38 @@ def print_look(graph: OwnGraph, console: Console = output) -> None:
         console (Console, optional): Where to. (default: standard output)
     """
     console.print(f"{graph.name}:", markup=False, soft_wrap=True)
-    for line in look(graph.summary):
+    for line in look(graph.summary, graph.encoding.columns):
         style = "yellow" if line.startswith("warning") else None
         console.print(f"  {line}", markup=False, soft_wrap=True, style=style)
+
+
+def why_refused(graph: OwnGraph) -> str | None:
+    """Returns why no classifier can be trained on a graph, if so.
+
+    Args:
+        graph (OwnGraph): The graph.
+    """
+    try:
+        check_labels(graph)
+        if graph.split is None:
+            stratified_split(graph.data.y, graph.classes, seed=0)
+    except InputError as error:
+        return str(error)
+    return None
+
+
+def print_warnings(graph: OwnGraph) -> list[str]:
+    """Prints on standard error what was left out of the files, and what looks wrong in them; returns it.
+
+    Args:
+        graph (OwnGraph): The graph.
+    """
+    skipped = graph.summary.unknown
+    said = [f"{plural(skipped, 'edge')} skipped for an unknown id."] if skipped else []
+    said += graph.summary.warnings
+    for sentence in said:
+        errors.print(f"warning: {sentence}", markup=False, soft_wrap=True, style="yellow")
+    return said
 
 
 def check_output(out: Path, *inputs: Path | None) -> None:

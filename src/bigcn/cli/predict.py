@@ -73,9 +73,11 @@ def predict(
     table = predictions(classifier, graph, all_probabilities)
     if not to_screen:
         write_table(table, out)
+    warnings = own.print_warnings(graph)
+    if not to_screen:
         errors.print(f"{len(table):,} predictions: {out}", markup=False, soft_wrap=True)
     if as_json:
-        print_json({"rows": table.astype(object).to_dict(orient="records")})
+        print_json({"warnings": warnings, "rows": table.astype(object).to_dict(orient="records")})
     elif to_screen:
         sys.stdout.write(table.to_csv(index=False, lineterminator="\n"))
 

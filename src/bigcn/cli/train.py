@@ -114,8 +114,15 @@ def train(
     told = errors if as_json else output
     own.print_look(graph, told)
     if dry_run:
+        refusal = own.why_refused(graph) if task == "node" else None
+        if refusal is not None:
+            told.print(f"  Training would be refused: {refusal}", markup=False, soft_wrap=True, style="red")
         if as_json:
-            print_json({"graph": {"name": graph.name, **asdict(graph.summary)}})
+            columns = [
+                {"name": c.name, "kind": c.kind, "categories": len(c.categories)} for c in graph.encoding.columns
+            ]
+            summary = {"name": graph.name, **asdict(graph.summary), "columns": columns, "refused": refusal}
+            print_json({"graph": summary})
         return
     folder = out or Path("runs") / folder_name(graph.name, task)
     for place in (folder, store.parent):  # before anything is trained, not after

@@ -171,7 +171,8 @@ class ComparisonResult:
         ties = [get_model(row["model"]).title for row in last if row["tie"]]
         beaten = [row for row in last[1:] if not row["tie"]]
         if ties:
-            sentence += f", though {', '.join(ties)} cannot be told from it over {best['seeds']} seeds"
+            seeds = f"{best['seeds']} seed{'s' if best['seeds'] > 1 else ''}"
+            sentence += f", though {', '.join(ties)} cannot be told from it over {seeds}"
         if beaten:
             gap = 100 * (best["mean"] - beaten[0]["mean"])
             sentence += f"; the next, {get_model(beaten[0]['model']).title}, is {gap:.1f} points behind"

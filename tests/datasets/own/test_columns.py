@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bigcn.datasets.own import Column, InputError
-from bigcn.datasets.own.columns import natural, parse_number, read_values
+from bigcn.datasets.own.columns import Unusable, natural, parse_number, read_values
 from bigcn.datasets.own.tables import frame_table
 
 
@@ -54,6 +54,29 @@ def test_types_of_frames():
         values(pd.date_range("2020", periods=2))
     with pytest.raises(InputError, match="column 'c': holds values of type list"):
         values([[1], [2]])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2021-01-14", "2021/1/4", "29.01.2021", "1/29/21", "2021-01-14 10:30", "2021-01-14T10:30:00.5+01:00", "9:05 pm"],
+)
+def test_dates_as_text_are_dates(text):
+    with pytest.raises(Unusable, match="column 'c': holds dates or times"):
+        values([text, "", text])
+    assert values([text, "then", text]).kind == "category"
+
+
+@pytest.mark.parametrize("text", ["3.10.12", "10.0.0.1", "2021-Q1", "2021-01", "1-2", "12:34:56:78", "A-10-10-2020"])
+def test_other_texts_with_digits_are_not(text):
+    assert values([text, "x" + text]).kind == values([text, text]).kind == "category"
+
+
+def test_categories_that_look_like_numbers_are_noticed():
+    assert values(["24%", "7 %", "31%"]).spoils == "24%"
+    assert values(["1", "2", "?", "?"]).spoils is None
+    assert values(["1", "2", "3", "?", "?"]).spoils == "?"
+    assert values(["€1'000", "$7", "none"]).spoils == "€1'000"
+    assert values(["a1", "b2"]).spoils is None
 
 
 def test_words_are_kept_as_they_were_written():

@@ -1,6 +1,7 @@
 """What the cells of a column mean: numbers, yes or no, or categories."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,12 @@ WORDS = (("false", "true"), ("no", "yes"))
 MOSTLY_NUMBERS = 0.9
 #: The largest number of a feature; the square of a larger one is infinite.
 LARGEST = 1e150
+#: What surrounds or divides the digits of amounts: signs of currencies and shares, and what groups thousands.
+_AROUND = re.compile(r"[€$£¥%°'’_,\s]")
+_TIME = r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?( ?[AaPp]\.?[Mm]\.?)?( ?(Z|[+-]\d{2}:?\d{2}))?"
+#: Three small numbers with dots between them are a version rather than a date.
+_DAY = r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/]\d{1,2}[-/](\d{4}|\d{2})|\d{1,2}\.\d{1,2}\.\d{4}"
+_DATE = re.compile(rf"({_DAY})([T ]+{_TIME})?|{_TIME}")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.IGNORECASE)
 
 
@@ -36,12 +43,15 @@ class Values:
             categories for categories.
         missing (numpy.ndarray): Where cells are missing.
         categories (tuple[str, ...]): The categories, or the words for no and yes.
+        spoils (str, optional): Of categories most of which look like numbers, the first that is none.
+            (default: :obj:`None`)
     """
 
     kind: Kind
     numbers: np.ndarray
     missing: np.ndarray
     categories: tuple[str, ...] = ()
+    spoils: str | None = None
 
     @property
     def known(self) -> np.ndarray:
@@ -139,12 +149,32 @@ def _from_text(table: Table, name: str, column: pa.ChunkedArray, like: Column | 
             first = int(bad.argmax())
             raise InputError(
                 f"{table.place(first, name)}: {texts[codes[first]]!r} is not "
-                + (f"a {like.kind}" if like else f"a number, and {share:.1%} of the column are numbers")
+                + (f"a {like.kind}" if like else f"a number, and {share:.1%} of the column are numbers: ")
+                + (
+                    ""
+                    if like
+                    else f"mend {'it' if bad.sum() == 1 else f'all {bad.sum():,}'}, or leave such cells empty"
+                )
+            )
+        if _mostly(_DATE.fullmatch, texts, codes):
+            raise Unusable(
+                f"{table.title}, column {name!r}: holds dates or times (as {texts[codes[int(bad.argmax())]]!r}), and "
+                "only numbers, booleans and text can be used"
             )
     categories = natural(texts)
     position = {category: i for i, category in enumerate(categories)}
     renumber = np.array([position[text] for text in texts] + [-1], dtype=np.int64)
-    return Values("category", renumber[codes], missing, categories)
+    spoils = None
+    if not as_category and _mostly(lambda text: np.isfinite(parse_number(_AROUND.sub("", text))), texts, codes, 0.5):
+        spoils = texts[int(np.isnan(parsed[:-1]).argmax())]
+    return Values("category", renumber[codes], missing, categories, spoils)
+
+
+def _mostly(is_one: Callable[[str], Any], texts: list[str], codes: np.ndarray, share: float = MOSTLY_NUMBERS) -> bool:
+    """Tells whether more than a share of the known cells are something."""
+    known = codes[codes >= 0]
+    found = np.array([bool(is_one(text)) for text in texts])
+    return bool(len(known)) and bool(found[known].mean() > share)
 
 
 def distinct_texts(text: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:

@@ -19,6 +19,8 @@ MANY_ISOLATED, MUCH_MISSING, MOSTLY_MISSING = 0.1, 0.2, 0.5
 LOW_HOMOPHILY = 0.1
 #: From so many edges between labelled nodes on, homophily is worth a word.
 MIN_EDGES = 20
+#: What gives the label away must be known for this share of the labelled nodes.
+KNOWN_LEAK = 0.5
 #: From so many rows on, a column that counts them is called an id.
 MIN_ROWS = 10
 
@@ -112,22 +114,25 @@ def _about_homophily(homophily: float | None, chance: float | None, joined: int)
 def _about_columns(
     columns: Sequence[Column], cells: "Sequence[Values]", y: np.ndarray | None, num_classes: int
 ) -> Iterator[str]:
-    first = _first_members(y, num_classes)
-    constant, ids, leaks, gaps = [], [], [], []
+    constant, ids, leaks, gaps, spoilt = [], [], [], [], []
     for column, values in zip(columns, cells, strict=True):
         known = values.known
         if known.size and len(values.numbers) > 1 and known.min() == known.max():
             constant.append(column.name)
         elif _like_ids(column, values):
             ids.append(column.name)
-        elif y is not None and first is not None and _is_label(values, y, first):
+        elif y is not None and num_classes > 1 and _is_label(values, y, num_classes):
             leaks.append(column.name)
         if values.missing.mean() > MOSTLY_MISSING:
             gaps.append(column.name)
+        if values.spoils is not None:
+            spoilt.append((column.name, values.spoils))
     yield from _said(constant, "is constant", "are constant")
     yield from _said(ids, "looks like an id, which says nothing about other nodes", "look like ids")
     yield from _said(leaks, "gives the label away: each of its values goes with one class", "give the label away")
     yield from _said(gaps, "is missing in more than half of the rows", "are missing in more than half of the rows")
+    for name, text in spoilt[:5]:
+        yield f"Column {name!r} is taken for categories: most of it looks like numbers, but {text!r} is none."
 
 
 def _said(names: list[str], one: str, several: str) -> Iterator[str]:
@@ -155,22 +160,17 @@ def _like_ids(column: Column, values: "Values") -> bool:
     return bool((np.bincount((numbers - low).astype(np.int64), minlength=len(numbers)) == 1).all())
 
 
-def _first_members(y: np.ndarray | None, num_classes: int) -> np.ndarray | None:
-    """Returns the first node of each class, or nothing if there is a class without one, or one class alone."""
-    if y is None or num_classes < 2:
-        return None
-    found, first = np.unique(y, return_index=True)
-    first = first[found >= 0]
-    return first if len(first) == num_classes else None
-
-
-def _is_label(values: "Values", y: np.ndarray, first: np.ndarray) -> bool:
+def _is_label(values: "Values", y: np.ndarray, num_classes: int) -> bool:
     labelled = y >= 0
-    if (values.missing & labelled).any():
+    known = labelled & ~values.missing
+    if known.sum() < max(2, KNOWN_LEAK * labelled.sum()):
+        return False
+    found, first = np.unique(y[known], return_index=True)
+    if len(found) < num_classes:
         return False
     # One value for each class, and no class shares its value with another.
-    of_class = values.numbers[first]
-    return len(np.unique(of_class)) == len(first) and bool((values.numbers == of_class[y])[labelled].all())
+    of_class = values.numbers[known][first]
+    return len(np.unique(of_class)) == num_classes and bool((values.numbers[known] == of_class[y[known]]).all())
 
 
 def _about_labels(labels: dict[str, int]) -> Iterator[str]:
@@ -187,12 +187,28 @@ def _about_labels(labels: dict[str, int]) -> Iterator[str]:
         yield f"{len(few) - 5} more classes have fewer than {FEW_LABELS} labels."
 
 
-def look(summary: GraphSummary, most_classes: int = 20) -> list[str]:
+def _named(columns: Sequence[Column], plural: dict[str, str], most: int) -> Iterator[str]:
+    """Names columns by what they are, categories with how many there are."""
+    if all(column.name.startswith("feature ") for column in columns):
+        return  # they have no names
+    for kind, several in plural.items():
+        of_kind = [column for column in columns if column.kind == kind]
+        names = [f"{c.name} ({len(c.categories)})" if kind == "category" else c.name for c in of_kind[:most]]
+        if names:
+            more = f" and {len(of_kind) - most:,} more" if len(of_kind) > most else ""
+            yield f"           {several}: {', '.join(names)}{more}"
+
+
+def look(
+    summary: GraphSummary, columns: Sequence[Column] = (), most_classes: int = 20, most_columns: int = 10
+) -> list[str]:
     """Returns the summary in lines for people.
 
     Args:
         summary (GraphSummary): What was understood.
+        columns (Sequence[Column], optional): The feature columns, to name them. (default: :obj:`()`)
         most_classes (int, optional): How many classes to list, the largest first. (default: :obj:`20`)
+        most_columns (int, optional): How many columns of each kind to name. (default: :obj:`10`)
     """
     s = summary
     notes = [
@@ -206,6 +222,7 @@ def look(summary: GraphSummary, most_classes: int = 20) -> list[str]:
         f"nodes      {s.nodes:,} ({s.isolated:,} isolated, {s.components:,} components)",
         f"edges      {s.edges:,}, {'weighted' if s.weighted else 'without weights'} ({', '.join(notes)})",
         f"columns    {kinds}; {s.missing:.1%} of the values missing",
+        *_named(columns, plural, most_columns),
     ]
     if s.labels:
         labelled = s.nodes - s.unlabelled
