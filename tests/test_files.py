@@ -30,6 +30,12 @@ def test_failed_write_leaves_the_old_file_and_no_draft(tmp_path: Path, monkeypat
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
+def test_errors_speak_of_the_file_and_not_of_its_draft() -> None:
+    with pytest.raises(OSError, match="nowhere") as caught:
+        write_bytes("/proc/nowhere.txt", b"")
+    assert caught.value.filename == "/proc/nowhere.txt"
+
+
 def test_link_is_followed(tmp_path: Path) -> None:
     (tmp_path / "real").write_bytes(b"old")
     (tmp_path / "link").symlink_to(tmp_path / "real")

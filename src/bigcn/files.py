@@ -3,7 +3,8 @@
 import os
 import shutil
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 PathLike = str | os.PathLike[str]
@@ -16,18 +17,32 @@ def write_bytes(target: PathLike, content: bytes) -> Path:
         target (str or path): The file; a link is followed.
         content (bytes): What to write.
     """
+    with draft_of(target) as draft:
+        draft.write_bytes(content)
+    return Path(target)
+
+
+@contextmanager
+def draft_of(target: PathLike) -> Iterator[Path]:
+    """Gives a file beside the target that takes its place once it is written; errors speak of the target.
+
+    Args:
+        target (str or path): The file; a link is followed.
+    """
     path = Path(os.path.realpath(target))
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{uuid.uuid4().hex}.tmp")
     try:
-        with draft.open("xb") as file:
-            file.write(content)
-            file.flush()
+        yield draft
+        with draft.open("rb+") as file:
             os.fsync(file.fileno())
         os.replace(draft, path)
+    except OSError as error:
+        if error.filename is not None and Path(error.filename) == draft:
+            error.filename, error.filename2 = str(target), None
+        raise
     finally:
         draft.unlink(missing_ok=True)
-    return Path(target)
 
 
 def write_text(target: PathLike, text: str) -> Path:

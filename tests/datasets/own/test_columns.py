@@ -79,6 +79,11 @@ def test_categories_that_look_like_numbers_are_noticed():
     assert values(["a1", "b2"]).spoils is None
 
 
+def test_codes_with_a_zero_before_them_are_noticed():
+    assert values(["01067", "80331", ""]).padded == "01067"
+    assert values(["0", "0.5", "-0.5", "10"]).padded is None
+
+
 def test_words_are_kept_as_they_were_written():
     assert values(["Yes", "No"]).categories == ("No", "Yes")
     assert values(["TRUE", "TRUE"]).categories == ("FALSE", "TRUE")

@@ -45,6 +45,7 @@ GONE = np.where(np.arange(N) < 40, np.nan, RNG.normal(size=N))
         ({"share": [f"{place % 7}%" for place in range(len(KIND))]}, "but '0%' is none"),
         ({"cost": [("?", "€1,000", "€7")[place % 3] for place in range(len(KIND))]}, "but '?' is none"),
         ({"seen": [f"2021-01-{place % 5 + 1:02}" for place in range(len(KIND))]}, "dates or times (as '2021-01-01')"),
+        ({"zip": [f"0{place % 9}1" for place in range(N)]}, "'001' looks like a code"),
         ({"gone": GONE}, "Column 'gone' is missing in more than half of the rows."),
         ({"gone": GONE}, "33% of all feature values are missing."),
         ({"kind": ["w", "w", *KIND[2:]]}, "Class 'w' has 2 labels only."),

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,8 @@ class Values:
         categories (tuple[str, ...]): The categories, or the words for no and yes.
         spoils (str, optional): Of categories most of which look like numbers, the first that is none.
             (default: :obj:`None`)
+        padded (str, optional): Of numbers, the first that was written with a zero before it, as codes are.
+            (default: :obj:`None`)
     """
 
     kind: Kind
@@ -52,6 +54,7 @@ class Values:
     missing: np.ndarray
     categories: tuple[str, ...] = ()
     spoils: str | None = None
+    padded: str | None = None
 
     @property
     def known(self) -> np.ndarray:
@@ -129,7 +132,7 @@ def _from_text(table: Table, name: str, column: pa.ChunkedArray, like: Column | 
     as_category = like is not None and like.kind == "category"
     if not as_category:
         try:
-            return _from_numbers(pc.cast(text, pa.float64()))
+            return replace(_from_numbers(pc.cast(text, pa.float64())), padded=_padded(text))
         except pa.ArrowInvalid:
             pass
     codes, texts = distinct_texts(text)
@@ -168,6 +171,11 @@ def _from_text(table: Table, name: str, column: pa.ChunkedArray, like: Column | 
     if not as_category and _mostly(lambda text: np.isfinite(parse_number(_AROUND.sub("", text))), texts, codes, 0.5):
         spoils = texts[int(np.isnan(parsed[:-1]).argmax())]
     return Values("category", renumber[codes], missing, categories, spoils)
+
+
+def _padded(text: pa.ChunkedArray) -> str | None:
+    found = text.filter(pc.match_substring_regex(text, r"^0[0-9]+$"))
+    return found[0].as_py() if len(found) else None
 
 
 def _mostly(is_one: Callable[[str], Any], texts: list[str], codes: np.ndarray, share: float = MOSTLY_NUMBERS) -> bool:

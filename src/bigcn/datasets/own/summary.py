@@ -114,7 +114,7 @@ def _about_homophily(homophily: float | None, chance: float | None, joined: int)
 def _about_columns(
     columns: Sequence[Column], cells: "Sequence[Values]", y: np.ndarray | None, num_classes: int
 ) -> Iterator[str]:
-    constant, ids, leaks, gaps, spoilt = [], [], [], [], []
+    constant, ids, leaks, gaps, spoilt, padded = [], [], [], [], [], []
     for column, values in zip(columns, cells, strict=True):
         known = values.known
         if known.size and len(values.numbers) > 1 and known.min() == known.max():
@@ -127,12 +127,16 @@ def _about_columns(
             gaps.append(column.name)
         if values.spoils is not None:
             spoilt.append((column.name, values.spoils))
+        if values.padded is not None:
+            padded.append((column.name, values.padded))
     yield from _said(constant, "is constant", "are constant")
     yield from _said(ids, "looks like an id, which says nothing about other nodes", "look like ids")
     yield from _said(leaks, "gives the label away: each of its values goes with one class", "give the label away")
     yield from _said(gaps, "is missing in more than half of the rows", "are missing in more than half of the rows")
     for name, text in spoilt[:5]:
         yield f"Column {name!r} is taken for categories: most of it looks like numbers, but {text!r} is none."
+    for name, text in padded[:5]:
+        yield f"Column {name!r} is read as numbers, and {text!r} looks like a code: write 'c{text}' if it is one."
 
 
 def _said(names: list[str], one: str, several: str) -> Iterator[str]:

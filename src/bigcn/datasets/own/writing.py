@@ -1,10 +1,7 @@
 """Writing tables, and graphs as tables: whole or not at all."""
 
 import gzip
-import os
-import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +12,7 @@ from torch_geometric.data import Data
 from bigcn.datasets.own.encoding import decode
 from bigcn.datasets.own.graph import Column, Encoding, InputError, OwnGraph
 from bigcn.datasets.splits import Split
-from bigcn.files import PathLike
+from bigcn.files import PathLike, draft_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +28,7 @@ def write_table(frame: "pd.DataFrame", path: PathLike) -> Path:
         path (str or path): The file: .csv, .tsv, .csv.gz, .tsv.gz or .parquet.
     """
     ending = table_ending(path)
-    with _draft(path) as draft:
+    with draft_of(path) as draft:
         separator = "\t" if ending.startswith(".tsv") else ","
         if ending == ".parquet":
             frame.to_parquet(draft, index=False)
@@ -53,21 +50,6 @@ def table_ending(path: PathLike) -> str:
     if Path(path).is_dir():
         raise InputError(f"{path} is a folder, and a file was expected")
     return ending
-
-
-@contextmanager
-def _draft(target: PathLike) -> Iterator[Path]:
-    """Gives a file beside the target that takes its place once it is written."""
-    path = Path(os.path.realpath(target))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{uuid.uuid4().hex}.tmp")
-    try:
-        yield draft
-        with draft.open("rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def write_graph(
