@@ -105,6 +105,15 @@ def test_a_large_table_is_judged_by_a_part(few, monkeypatch):
     assert error(denoise(noisy.x, noisy.edge_index), few.x) < 0.25 / 3
 
 
+def test_a_constant_table_without_noise_stays():
+    assert torch.equal(denoise(torch.ones(20, 3), line(20), noise=0.0).x, torch.ones(20, 3))
+
+
+def test_a_table_may_be_part_of_a_computation(few):
+    learned = few.x.clone().requires_grad_()
+    assert torch.equal(denoise(learned, few.edge_index).x, denoise(few.x, few.edge_index).x)
+
+
 def test_weights_of_edges_count():
     x = torch.tensor([[0.0], [1.0], [5.0]]) + torch.linspace(0, 0.5, 30).repeat(3, 1)
     edges = nearest_edges(x, 2)
@@ -123,6 +132,8 @@ def test_weights_of_edges_count():
         ({"noise": float("nan")}, "'noise'"),
         ({"hidden": 1.0}, "'hidden'"),
         ({"lambda2": (-1.0,)}, "'lambda2'"),
+        ({"lambda2": ()}, "'lambda2'"),
+        ({"x": torch.ones(4, 2).bfloat16()}, "single or double precision"),
         ({"groups": [1, 2, 3]}, "'groups'"),
         ({"x": torch.full((4, 2), torch.nan)}, "too few known entries"),
     ],

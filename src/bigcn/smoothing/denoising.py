@@ -107,8 +107,13 @@ def denoise(
         (True, 'both')
     """
     observed = check_features(x, missing="fill")
+    if x.dtype not in (torch.float32, torch.float64):
+        raise ValueError(f"'x' must be of single or double precision (got {x.dtype})")
+    x = x.detach()
     known = torch.ones_like(x, dtype=torch.bool) if observed is None else observed
     for name, strengths in (("lambda1", lambda1), ("lambda2", lambda2)):
+        if len(strengths) == 0:
+            raise ValueError(f"'{name}' must name a strength at least")
         for strength in strengths:
             check_strength(name, strength)
     if noise is not None:
@@ -190,7 +195,7 @@ class _Sample:
         """Judges by Stein's estimate of the mean squared error of the result, for noise that is known."""
         probe = torch.from_numpy(generator.choice([-1.0, 1.0], self.z.shape)).to(self.z.dtype) * self.known
         # Small beside the noise, large beside the errors of the solver.
-        step = max(0.1 * noise, 1e-3 * float(self.z.std()))
+        step = max(0.1 * noise, 1e-3 * float(self.z.std())) or 1.0  # a constant table without noise can have any
         moved = self.z + step * probe
         count = int(self.known.sum())
 
