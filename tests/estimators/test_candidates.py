@@ -64,8 +64,8 @@ def test_later_ones_stand_on_the_best_so_far():
 
 def test_other_uses_of_the_filter_are_tried():
     by_name = {t.name: t.model for t in run(plan(), lambda candidate: 0.5)}
-    assert by_name["the best so far, keeping more of each node"]["p"] == 0.1
-    after = by_name["the best so far, smoothing after prediction"]
+    assert by_name["exact, node strength 0.5, keeping more of each node"]["p"] == 0.1
+    after = by_name["smoothing after prediction"]
     assert (after["feature_graph"], after["node_strength"], after["hidden_node_strength"]) == ("none", 0.0, 10.0)
     training = asdict(TrainConfig(**DEFAULT_TRAINING["link"]))
     links = run(Plan(DEFAULT_MODEL["link"], training, 1000, 40, task="link"), lambda candidate: 0.5)

@@ -48,8 +48,8 @@ OTHER_USES: dict[str, dict[str, dict[str, Any]]] = {
     },
     "link": {"one layer": {"num_layers": 1}},
 }
-#: What is tried next, given the best form so far and how it was trained.
-Stage = Callable[[dict[str, Any], dict[str, Any]], "list[Candidate]"]
+#: What is tried next, given the name of the best so far, its form and how it was trained.
+Stage = Callable[[str, dict[str, Any], dict[str, Any]], "list[Candidate]"]
 #: With more nodes and edges than this the search is short, and with more than that there is none.
 SHORT_SEARCH, NO_SEARCH = 200_000, 2_000_000
 #: A table with fewer features than this has no feature graph worth trying.
@@ -136,26 +136,26 @@ class Plan:
     @property
     def total(self) -> int:
         """How many candidates there are."""
-        return sum(len(stage(self.model, self.training)) for stage in self._stages())
+        return sum(len(stage("", self.model, self.training)) for stage in self._stages())
 
     def next(self, trials: Sequence[Trial]) -> Candidate | None:
         """Returns the candidate that follows some trials, or :obj:`None` if these were all."""
-        model, training, done = self.model, self.training, 0
+        name, model, training, done = "", self.model, self.training, 0
         for stage in self._stages():
-            candidates = stage(model, training)
+            candidates = stage(name, model, training)
             if len(trials) < done + len(candidates):
                 return candidates[len(trials) - done]
             done += len(candidates)
             best = trials[best_of(trials[:done])]
-            model, training = best.model, best.training
+            name, model, training = best.name, best.model, best.training
         return None
 
     def _stages(self) -> list[Stage]:
         if not self.searches:
-            return [lambda model, training: [Candidate("the defaults", model, training)]]
+            return [lambda best, model, training: [Candidate("the defaults", model, training)]]
         return [self._nodes, self._decays, self._uses, self._features]
 
-    def _nodes(self, model: dict[str, Any], training: dict[str, Any]) -> list[Candidate]:
+    def _nodes(self, best: str, model: dict[str, Any], training: dict[str, Any]) -> list[Candidate]:
         # The wider a filter reaches the longer it takes, so that large graphs do without the widest.
         some = NODE_STRENGTHS[:3] if self.size > SHORT_SEARCH else NODE_STRENGTHS
         strengths = sorted({*some, model["node_strength"]})
@@ -166,24 +166,25 @@ class Plan:
         forms["Taylor, node strength 0.5"] = {"node_filter": "taylor", "node_strength": 0.5}
         return [Candidate(name, {**model, **changes}, training) for name, changes in forms.items()]
 
-    def _decays(self, model: dict[str, Any], training: dict[str, Any]) -> list[Candidate]:
+    def _decays(self, best: str, model: dict[str, Any], training: dict[str, Any]) -> list[Candidate]:
         if self.size > SHORT_SEARCH:
             return []
         return [
-            Candidate(f"the best so far, weight decay {decay:g}", model, {**training, "weight_decay": decay})
+            Candidate(f"{best}, weight decay {decay:g}", model, {**training, "weight_decay": decay})
             for decay in WEIGHT_DECAYS
             if decay != self.training["weight_decay"]
         ]
 
-    def _uses(self, model: dict[str, Any], training: dict[str, Any]) -> list[Candidate]:
+    def _uses(self, best: str, model: dict[str, Any], training: dict[str, Any]) -> list[Candidate]:
         if self.size > SHORT_SEARCH or self.model["num_layers"] < 2:
             return []
         return [
-            Candidate(f"the best so far, {name}", {**model, **changes}, training)
+            # One that sets a strength of its own does not go by the name of another.
+            Candidate(name if "node_strength" in changes else f"{best}, {name}", {**model, **changes}, training)
             for name, changes in OTHER_USES[self.task].items()
         ]
 
-    def _features(self, model: dict[str, Any], training: dict[str, Any]) -> list[Candidate]:
+    def _features(self, best: str, model: dict[str, Any], training: dict[str, Any]) -> list[Candidate]:
         if self.num_features < FEW_FEATURES:
             return []
         narrow = self.num_features < ALL_DIRECTIONS
@@ -201,7 +202,7 @@ class Plan:
         plain = {"feature_strength": 1.0, "feature_filter": "exact", "feature_graph_kwargs": None}
         return [
             Candidate(
-                f"the best so far, {'no' if name == 'none' else name} feature graph",
+                f"{best}, {'no' if name == 'none' else name} feature graph",
                 {**model, **plain, **changes, "feature_graph": name},
                 training,
             )
