@@ -5,7 +5,7 @@ Run on a GPU:  BIGCN_DATA=... python benchmarks/candidate_forms.py
 Clean graphs, noise of level 0.5 and wrong edges, three seeds, test data never looked at. The twelve candidates that
 together come closest to the best everywhere (six forms under two weight decays, four under three or three under four)
 are what the reproduction lets validation choose from (`bigcn/experiments/contenders.py`). What runs is added to the
-results that are there; `--stored` runs nothing, adds what the store of the reproduction has, and tells the best.
+results that are there; `--stored` tells the best of them, runs nothing and writes nothing.
 """
 
 import argparse
@@ -174,15 +174,14 @@ def main() -> None:
     options = parser.parse_args()
     known = json.loads((RESULTS / f"{NAME}.json").read_text())
     rows, hosts = known["rows"], known["hosts"]
-    if options.store.exists() or not options.stored:
+    if not options.stored:
         options.store.parent.mkdir(parents=True, exist_ok=True)
         with RunStore(options.store) as runs:
             experiments = [experiment(case, options.only) for case in ("clean", "noise-level", "structure-mistakes")]
             work = Reproduction(experiments, runs, Setting(options.device, CHOICE_SEEDS))
-            if not options.stored:
-                work.run()
-                hosts += [host for host in [this_host()] if host not in hosts]
+            work.run()
             rows = added(rows, rows_of(work))
+        hosts += [host for host in [this_host()] if host not in hosts]
         print(f"stored in results/{store(NAME, 'python benchmarks/candidate_forms.py', rows, hosts).name}")
     print(f"{len({(row['form'], row['hidden_channels'], row['dropout']) for row in rows})} forms, {len(rows)} scores")
     for gap, some, decays in best_pools(rows)[:SHOWN]:

@@ -4,6 +4,7 @@ import math
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.typing import OptTensor
@@ -19,14 +20,19 @@ def is_finite(value: Any) -> bool:
     return isinstance(value, Real) and math.isfinite(value)
 
 
+def as_python(value: Any) -> Any:
+    """Returns a number of NumPy as one of Python, which JSON can hold, and anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def check_finite(x: Tensor) -> None:
     """Refuses features with missing or infinite entries, and says where the first one is."""
-    values = x if x.layout == torch.strided else x.to_dense()
-    if values.is_floating_point() and not bool(torch.isfinite(values).all()):
-        row, column = (~torch.isfinite(values)).nonzero()[0].tolist()
+    finite = torch.isfinite(x if x.layout == torch.strided else x.to_dense())
+    if not bool(finite.all()):
+        row, column = (~finite).nonzero()[0].tolist()
         raise ValueError(
-            f"'x' has missing or infinite values, the first in row {row}, column {column}: 'bigcn.impute' fills "
-            "missing ones"
+            f"'x' has missing or infinite values, the first in row {row}, column {column}: 'bigcn.smoothing.impute' "
+            "fills missing ones"
         )
 
 

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 from torch_geometric import EdgeIndex
+from torch_geometric.data import Data
 from torch_geometric.typing import Adj, OptTensor
 
 from bigcn.sparse import SparseMatrix, coordinates, is_sparse, sparse_from_edges
@@ -43,6 +44,15 @@ def total_over_nodes(partial: Tensor, hop: object) -> Tensor:
 def count_nodes(rows: int, hop: object) -> int:
     """Returns how many nodes there are on all processes, of which this one holds so many rows."""
     return hop.num_nodes if isinstance(hop, SpreadGraph) else rows
+
+
+def adjacency_of(data: Data) -> Adj | None:
+    """Returns the edges of a PyG graph: its :obj:`edge_index`, or :obj:`adj_t` where they were moved there.
+
+    Args:
+        data (Data): The graph.
+    """
+    return data.edge_index if data.edge_index is not None else data.get("adj_t")
 
 
 def edges_of(edge_index: Adj, edge_weight: OptTensor = None) -> tuple[Tensor, OptTensor]:

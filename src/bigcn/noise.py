@@ -13,7 +13,6 @@ floating point; with one seed, a higher value adds to the noise of a lower one i
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from numbers import Integral, Real
 
 import numpy as np
 import torch
@@ -21,6 +20,8 @@ from torch import Tensor
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import BaseTransform
+
+from bigcn.checks import is_finite, is_whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +38,7 @@ class Noise(BaseTransform):
     """The base class of all noise: a seed, any non-negative integer, and the stream of this class that it starts."""
 
     def __init__(self, seed: int = 0) -> None:
-        if not isinstance(seed, Integral) or isinstance(seed, bool) or seed < 0:
+        if not is_whole(seed) or seed < 0:
             raise ValueError(f"seed must be a non-negative integer, got {seed!r}.")
         self.seed: int = int(seed)
 
@@ -235,7 +236,7 @@ class StructureMistakes(Noise):
 
 
 def _number(name: str, value: float, high: float = math.inf) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value) or not 0 <= value <= high:
+    if isinstance(value, bool) or not is_finite(value) or not 0 <= value <= high:
         wanted = "a finite number, not negative" if math.isinf(high) else f"a number from 0 to {high:g}"
         raise ValueError(f"{name} must be {wanted}, got {value!r}.")
     return float(value)

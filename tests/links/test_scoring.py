@@ -37,6 +37,11 @@ def test_links_that_were_left_out_score_above_random_pairs(towns, scorer):
     assert scorer.score(np.empty((2, 0), dtype=np.int64)).shape == (0,)
 
 
+def test_features_may_be_sparse(towns, scorer):
+    sparse = LinkScorer(towns[0].x.to_sparse(), towns[0].edge_index)
+    np.testing.assert_allclose(sparse.scores, scorer.scores, atol=1e-5)
+
+
 def test_the_same_seed_gives_the_same_scores(towns, scorer):
     again = LinkScorer(towns[0].x, towns[0].edge_index)
     np.testing.assert_array_equal(again.scores, scorer.scores)

@@ -83,9 +83,8 @@ def links(
     table = link_table(graph, embedding_of(estimator, graph), missing, suspect, seed)
     if out is not None:
         write_table(table, out)
-    warnings = own.print_warnings(graph)
-    if out is not None:
         errors.print(f"{len(table):,} pairs: {out}", markup=False, soft_wrap=True)
+    warnings = own.print_warnings(graph)
     if as_json:
         print_json({"warnings": warnings, "rows": table.astype(object).to_dict(orient="records")})
         return

@@ -73,9 +73,8 @@ def predict(
     table = predictions(classifier, graph, all_probabilities)
     if not to_screen:
         write_table(table, out)
-    warnings = own.print_warnings(graph)
-    if not to_screen:
         errors.print(f"{len(table):,} predictions: {out}", markup=False, soft_wrap=True)
+    warnings = own.print_warnings(graph)
     if as_json:
         print_json({"warnings": warnings, "rows": table.astype(object).to_dict(orient="records")})
     elif to_screen:

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from bigcn.checks import check_edges, check_finite
 from bigcn.datasets.own import Column, Encoding, GraphSummary, OwnGraph
 from bigcn.datasets.splits import Split
-from bigcn.node_graphs import edges_of
+from bigcn.node_graphs import adjacency_of, edges_of
 
 PARTS = ("train", "val", "test")
 
@@ -31,11 +31,12 @@ def as_own_graph(graph: OwnGraph | Data, learns_labels: bool = False) -> OwnGrap
     if not isinstance(graph, Data) or not isinstance(graph.x, Tensor) or graph.x.dim() != 2:
         raise ValueError("'graph' must be what read_graph returns, or a PyG Data with x and edge_index")
     data = copy.copy(graph).cpu()  # which would move the graph itself
-    adjacency = data.edge_index if data.edge_index is not None else data.get("adj_t")
+    adjacency = adjacency_of(data)
     if not isinstance(adjacency, Tensor):
         raise ValueError("'graph' must have its edges in edge_index, or in adj_t as a sparse tensor")
     num_nodes = data.x.size(0)
-    check_finite(data.x)
+    x = data.x.to_dense() if data.x.layout != torch.strided else data.x
+    check_finite(x)
     edges, weight = edges_of(adjacency, data.edge_weight)
     check_edges(edges, weight, num_nodes)
     label, classes = _labels(data, learns_labels)
@@ -49,7 +50,6 @@ def as_own_graph(graph: OwnGraph | Data, learns_labels: bool = False) -> OwnGrap
         unlabelled=num_nodes - sum(counts),
         weighted=weight is not None,
     )
-    x = data.x.to_dense() if data.x.layout != torch.strided else data.x
     own = Data(x=x.to(torch.get_default_dtype()), edge_index=edges, edge_weight=weight, y=label)
     split = _split(data, label) if learns_labels and label is not None else None
     return OwnGraph(own, np.arange(num_nodes), Encoding(columns, classes, standardize=False), summary, split=split)

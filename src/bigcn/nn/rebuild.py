@@ -4,10 +4,10 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from bigcn.checks import as_python
 from bigcn.feature_graphs import FEATURE_GRAPHS, FeatureGraph, GivenGraph
 from bigcn.nn.bigcn import BiGCN
 
@@ -34,7 +34,7 @@ def describe_bigcn(model: BiGCN) -> dict[str, Any]:
             arguments["feature_graph_kwargs"] = kwargs
     elif arguments.get("feature_graph_kwargs"):
         arguments["feature_graph_kwargs"] = _plain(arguments["feature_graph_kwargs"])
-    arguments = {name: value.item() if isinstance(value, np.generic) else value for name, value in arguments.items()}
+    arguments = {name: as_python(value) for name, value in arguments.items()}
     for name, value in arguments.items():
         if not _is_plain(value):
             raise ValueError(f"'{name}' of the model is a {type(value).__name__}, which a configuration cannot hold")
@@ -87,8 +87,7 @@ def _describe_graph(graph: FeatureGraph) -> tuple[str, dict[str, Any]]:
 
 def _plain(kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Leaves out initial values given as tensors, which the weights replace; numbers of NumPy become Python's."""
-    kept = {key: value for key, value in kwargs.items() if not isinstance(value, Tensor)}
-    return {key: value.item() if isinstance(value, np.generic) else value for key, value in kept.items()}
+    return {key: as_python(value) for key, value in kwargs.items() if not isinstance(value, Tensor)}
 
 
 def _is_plain(value: Any) -> bool:

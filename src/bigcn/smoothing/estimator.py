@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 from torch_geometric.data.data import BaseData
 
 from bigcn.feature_graphs import FeatureGraph
+from bigcn.node_graphs import adjacency_of
 from bigcn.smoothing.functional import checked_hop, resolve_feature_graph, smooth
 from bigcn.sparse import is_sparse
 
@@ -117,22 +118,19 @@ def as_edges(graph: Any, x: Tensor) -> tuple[Tensor | None, Tensor | None]:
     if graph is None:
         return None, None
     if isinstance(graph, BaseData):
-        if not isinstance(graph, Data) or (adjacency := graph.get("edge_index", graph.get("adj_t"))) is None:
+        if not isinstance(graph, Data) or (adjacency := adjacency_of(graph)) is None:
             raise ValueError(f"'graph' must have edge_index or adj_t (got {graph})")
         count = graph.get("num_nodes") if graph.x is None else graph.x.size(0)
         if count is not None and count != x.size(0):
             raise ValueError(f"'graph' must have {x.size(0)} nodes, as many as 'X' has rows (got {count})")
         return adjacency, graph.edge_weight
+    sparse_tensor = isinstance(graph, Tensor) and is_sparse(graph)
+    if (sp.issparse(graph) or sparse_tensor) and (shape := tuple(graph.shape)) != (x.size(0), x.size(0)):
+        raise ValueError(f"'graph' must have shape {(x.size(0), x.size(0))} to match 'X' (got {shape})")
     if sp.issparse(graph):
-        if graph.shape != (x.size(0), x.size(0)):
-            raise ValueError(f"'graph' must have shape {(x.size(0), x.size(0))} to match 'X' (got {graph.shape})")
         coo = graph.tocoo()
         return torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64)), torch.from_numpy(coo.data).to(x.dtype)
     if isinstance(graph, Tensor):
-        if is_sparse(graph) and graph.shape != (x.size(0), x.size(0)):
-            raise ValueError(
-                f"'graph' must have shape {(x.size(0), x.size(0))} to match 'X' (got {tuple(graph.shape)})"
-            )
         return graph, None
     edges = np.asarray(graph)
     if edges.ndim != 2 or edges.shape[0] != 2 or (edges.size and not np.issubdtype(edges.dtype, np.integer)):

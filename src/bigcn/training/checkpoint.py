@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from bigcn.checks import as_python
 from bigcn.datasets.own.graph import Encoding
 from bigcn.files import PathLike, replace_folder
 from bigcn.nn.bigcn import BiGCN
@@ -195,10 +195,10 @@ def _checksum(config: dict[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Returns a number of NumPy as one of Python, for JSON."""
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"{type(value).__name__} is not JSON serializable")
+    """Returns what JSON can hold of a value that it cannot."""
+    if (plain := as_python(value)) is value:
+        raise TypeError(f"{type(value).__name__} is not JSON serializable")
+    return plain
 
 
 def _packed(tensors: dict[str, Tensor]) -> bytes:

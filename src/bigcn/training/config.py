@@ -1,9 +1,9 @@
 """What a training run is told, and what it tells."""
 
-import math
 from dataclasses import dataclass, field, fields
-from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple
+
+from bigcn.checks import is_finite, is_whole
 
 #: How long the paper trains for each task.
 PUBLISHED_STOPPING: dict[str, dict[str, Any]] = {
@@ -50,7 +50,7 @@ class TrainConfig:
     def __post_init__(self) -> None:
         for name in ("learning_rate", "weight_decay", "penalty"):
             value = getattr(self, name)
-            real = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+            real = is_finite(value) and not isinstance(value, bool)
             if not real or value < 0 or (name == "learning_rate" and value == 0):
                 bound = "positive" if name == "learning_rate" else "finite and not negative"
                 raise ValueError(f"'{name}' must be a number, {bound} (got {value!r})")
@@ -58,7 +58,7 @@ class TrainConfig:
             value = getattr(self, name)
             if value is None and name == "patience":
                 continue
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+            if not is_whole(value) or value < 1:
                 raise ValueError(f"'{name}' must be a whole number of at least 1 (got {value!r})")
 
     @classmethod

@@ -150,14 +150,10 @@ def _from_text(table: Table, name: str, column: pa.ChunkedArray, like: Column | 
         share = 1 - bad.sum() / max(1, (~missing).sum())
         if like is not None or share > MOSTLY_NUMBERS:
             first = int(bad.argmax())
+            others = "it" if bad.sum() == 1 else f"all {bad.sum():,}"
+            number = f"a number, and {share:.1%} of the column are numbers: mend {others}, or leave such cells empty"
             raise InputError(
-                f"{table.place(first, name)}: {texts[codes[first]]!r} is not "
-                + (f"a {like.kind}" if like else f"a number, and {share:.1%} of the column are numbers: ")
-                + (
-                    ""
-                    if like
-                    else f"mend {'it' if bad.sum() == 1 else f'all {bad.sum():,}'}, or leave such cells empty"
-                )
+                f"{table.place(first, name)}: {texts[codes[first]]!r} is not {f'a {like.kind}' if like else number}"
             )
         if _mostly(_DATE.fullmatch, texts, codes):
             raise Unusable(
