@@ -41,7 +41,7 @@ def test_list(bigcn):
         (("node-tabel",), "unknown experiment 'node-tabel'; did you mean 'node-table'?"),
         (("node-table", "--graphs", "corra"), "'--graphs' names 'corra', which is in no experiment"),
         (("node-table", "--device", "tpu"), "'--device' must be auto, cpu or cuda (got 'tpu')"),
-        (("all", "--report"), "there is no store of runs at runs/reproduce.sqlite"),
+        (("all", "--report"), "there is no store of runs at runs/reproduce.sqlite and no table in results"),
         (("node-table", "--seeds", "11"), "less than or equal to 10"),
     ],
 )
@@ -131,3 +131,22 @@ def test_page_can_be_left(bigcn):
     assert Path("elsewhere/sensitivity-k.csv").exists()
     assert not Path("docs").exists()
     assert not Path("none").exists()
+
+
+def test_tables_stand_for_a_store_that_is_gone(bigcn):
+    fill(Path("runs/reproduce.sqlite"), "cuda")
+    assert bigcn("reproduce", "all", "--report").code == 0
+    before = {path: path.read_bytes() for path in (*Path("results").glob("*.*"), Path("docs/results.md"))}
+    Path("runs/reproduce.sqlite").unlink()
+    outcome = bigcn("reproduce", "all", "--report")
+    assert outcome.code == 0, outcome.err
+    assert {path: path.read_bytes() for path in before} == before
+    plans = (
+        bigcn("reproduce", "sensitivity-k", "--device", "cpu", "--plan", "--json", *more)
+        for more in ([], ["--lacking"])
+    )
+    assert [json.loads(plan.out)["missing"] for plan in plans] == [200, 0]
+    short = bigcn("reproduce", *QUICK)
+    assert short.code == 2
+    assert "results has tables of a full run, which a short one would replace" in " ".join(short.err.split())
+    assert {path: path.read_bytes() for path in before} == before

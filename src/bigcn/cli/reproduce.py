@@ -12,6 +12,7 @@ from bigcn.cli.common import errors, names, output, print_json, progress
 from bigcn.cli.executors import ExecutorOption, RayAddressOption, executor_device, make_executor
 from bigcn.experiments.execution import Executor
 from bigcn.experiments.paper import EXPERIMENTS, SEEDS, Experiment
+from bigcn.experiments.recorded import Record, read_record
 from bigcn.experiments.records import DEVICES, RunResult, RunSpec
 from bigcn.experiments.reproduction import Reproduction, Setting
 from bigcn.experiments.store import RunStore
@@ -24,11 +25,11 @@ Reruns the experiments of the paper and ours, with published and measured number
 
 Example:  bigcn reproduce node-table --device cuda
           bigcn reproduce all --minutes 30        (as often as needed; it goes on where it stopped)
-          bigcn reproduce all --report            (tables, figures and page from the store; nothing is run)
+          bigcn reproduce all --report            (tables, figures and page again; nothing is run)
           bigcn reproduce list
 
 Runs are kept in a store. Tables go to results/, curves to results/figures/, and docs/results.md is written from all
-that has run.
+that has run; what a table has and the store has not stays in it.
 """
 
 
@@ -42,8 +43,11 @@ def reproduce(
     together: Annotated[
         bool | None, typer.Option("--together/--one-by-one", help="Train populations; by default on a GPU.")
     ] = None,
+    lacking: Annotated[
+        bool, typer.Option("--lacking", help="Run only what the tables in the folder of results lack, too.")
+    ] = False,
     plan: Annotated[bool, typer.Option("--plan", help="Say what would be run, and stop.")] = False,
-    report: Annotated[bool, typer.Option("--report", help="Run nothing; write what the store knows.")] = False,
+    report: Annotated[bool, typer.Option("--report", help="Run nothing; write what store and tables know.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     executor: ExecutorOption = "local",
     ray_address: RayAddressOption = "",
@@ -58,15 +62,22 @@ def reproduce(
     chosen = [EXPERIMENTS[name] for name in _resolve(experiments)]
     if graphs:
         chosen = [_only(experiment, names(graphs.lower(), "--graphs")) for experiment in chosen]
-    if report and not store.exists():
-        raise ValueError(f"there is no store of runs at {store}")
+    record = read_record(results)
+    if report and not store.exists() and not record.cells:
+        raise ValueError(f"there is no store of runs at {store} and no table in {results}")
     keep_freed_memory()
     workers = make_executor(executor, ray_address, minutes)
     store.parent.mkdir(parents=True, exist_ok=True)
     with RunStore(store) as runs:
-        place = _stored(runs, device) if report else executor_device(device, executor)
+        place = _stored(runs, record, device) if report else executor_device(device, executor)
         setting = Setting(place, SEEDS[:seeds], max_epochs)
-        work = Reproduction(chosen, runs, setting)
+        if setting.is_short and record.cells and not plan:
+            raise ValueError(
+                f"{results} has tables of a full run, which a short one would replace; name another '--results'"
+            )
+        work = Reproduction(chosen, runs, setting, record)
+        if lacking:
+            work = work.lacking()
         missing, total = work.missing()
         estimate = work.estimate()
         errors.print(
@@ -113,10 +124,11 @@ def _carry_out(
     errors.print(f"{trained:,} runs in {_duration(time.monotonic() - start)}; {work.missing()[0]:,} are left")
 
 
-def _stored(runs: RunStore, device: str) -> str:
+def _stored(runs: RunStore, record: Record, device: str) -> str:
     """Returns the device whose runs are reported, which need not be here."""
     if device == "auto":
-        return "cuda" if next(iter(runs.rows(device="cuda")), None) else "cpu"
+        on_gpu = next(iter(runs.rows(device="cuda")), None) or any(s["device"] == "cuda" for s in record.costs)
+        return "cuda" if on_gpu else "cpu"
     if device not in DEVICES:
         raise ValueError(f"'--device' must be auto, cpu or cuda (got {device!r})")
     return device

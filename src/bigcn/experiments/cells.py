@@ -1,8 +1,8 @@
 """One number of a table: what a contender reached on one graph under one amount of noise."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -12,20 +12,88 @@ from bigcn.experiments.paper import Experiment, Series
 from bigcn.experiments.published import published_number
 from bigcn.experiments.records import RunResult
 from bigcn.experiments.specs import LINK_PROTOCOL, METRICS
-from bigcn.experiments.statistics import paired_interval
+from bigcn.experiments.statistics import paired_interval, unpaired_interval
 
 #: The columns of the results, in order.
 COLUMNS = (
     "experiment", "model", "tuning", "dataset", "task", "case", "value", "protocol", "metric", "mean", "std", "seeds",
-    "published", "validation", "chosen", "isolated", "low_degree", "epochs", "seconds",
+    "published", "validation", "chosen", "isolated", "low_degree", "epochs", "seconds", "scores", "isolated_scores",
+    "low_degree_scores",
 )  # fmt: skip
 #: Whose authors' split is Planetoid's.
 _PLANETOID = ("citeseer", "pubmed")
+#: The metrics beside that of the task, by their column.
+_FEW_LINKS = {"isolated": "accuracy_isolated", "low_degree": "accuracy_low_degree"}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the runs of a cell gave, one for each seed; scores are fractions.
+
+    Args:
+        mean, std (float): Mean and standard deviation of the metric of the task.
+        means (Mapping[str, float]): The means of other metrics.
+        by_seed (Mapping[str, Mapping[int, float]]): Scores by metric and seed; empty where they were not kept.
+        epochs (float): The mean number of epochs.
+        seconds (float): The sum of the times.
+    """
+
+    mean: float
+    std: float
+    means: Mapping[str, float]
+    by_seed: Mapping[str, Mapping[int, float]]
+    epochs: float
+    seconds: float
+
+    @classmethod
+    def of(cls, metric: str, seeds: Sequence[int], results: Sequence[RunResult]) -> Self:
+        """Sums up runs.
+
+        Args:
+            metric (str): The metric of the task. A run that diverged has nothing of it: what a user would have got.
+            seeds (Sequence[int]): The seeds.
+            results (Sequence[RunResult]): A run for each.
+        """
+        pairs = list(zip(seeds, results, strict=True))
+        by_seed = {
+            name: {seed: result.metrics[name] for seed, result in pairs if name in result.metrics}
+            for name in (f"val_{metric}", *_FEW_LINKS.values())
+        }
+        means = {name: float(np.mean(list(scores.values()))) for name, scores in by_seed.items() if scores}
+        own = {seed: result.metrics.get(metric, 0.0) for seed, result in pairs}
+        scores = list(own.values())
+        return cls(
+            float(np.mean(scores)),
+            float(np.std(scores, ddof=1)) if len(scores) > 1 else 0.0,
+            means,
+            {metric: own, **{name: by_seed[name] for name in _FEW_LINKS.values()}},
+            float(np.mean([result.epochs or 0 for result in results])),
+            float(np.sum([result.seconds for result in results])),
+        )
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, str], seeds: Sequence[int]) -> Self:
+        """Reads what :meth:`Cell.row` gave out of a file.
+
+        Args:
+            row (Mapping): Texts by column.
+            seeds (Sequence[int]): The seeds.
+        """
+        columns = {f"val_{row['metric']}": "validation", **{name: column for column, name in _FEW_LINKS.items()}}
+        kept = {row["metric"]: "scores", **{name: f"{column}_scores" for column, name in _FEW_LINKS.items()}}
+        return cls(
+            float(row["mean"]),
+            float(row["std"]),
+            {name: float(row[column]) for name, column in columns.items() if row[column]},
+            {name: _read_scores(row.get(column) or "", seeds) for name, column in kept.items()},
+            float(row["epochs"]),
+            float(row["seconds"]),
+        )
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What a contender reached, seed by seed.
+    """What a contender reached.
 
     Args:
         experiment (Experiment): The experiment.
@@ -34,7 +102,7 @@ class Cell:
         candidate (Candidate): What validation chose for it.
         value (float, optional): The amount of noise.
         seeds (tuple[int, ...]): The seeds.
-        results (tuple[RunResult, ...]): A run for each.
+        measured (Measured): What its runs gave.
     """
 
     experiment: Experiment
@@ -43,34 +111,30 @@ class Cell:
     candidate: Candidate
     value: float | None
     seeds: tuple[int, ...]
-    results: tuple[RunResult, ...]
+    measured: Measured
 
     @property
     def metric(self) -> str:
         """The metric of the task."""
         return METRICS[self.series.task]
 
-    def scores(self, metric: str | None = None) -> dict[int, float]:
-        """Returns test scores by seed, as fractions.
+    def scores(self, metric: str | None = None) -> Mapping[int, float]:
+        """Returns test scores by seed, as fractions; nothing where they were not kept.
 
         Args:
-            metric (str, optional): Which. A run without it is left out. (default: the metric of the task, of which a
-                run that diverged has nothing: that is what a user would have got)
+            metric (str, optional): Which. (default: the metric of the task)
         """
-        pairs = zip(self.seeds, self.results, strict=True)
-        if metric is None:
-            return {seed: result.metrics.get(self.metric, 0.0) for seed, result in pairs}
-        return {seed: result.metrics[metric] for seed, result in pairs if metric in result.metrics}
+        return self.measured.by_seed.get(metric or self.metric, {})
 
     @property
     def mean(self) -> float:
         """The mean score in percent."""
-        return 100 * float(np.mean(list(self.scores().values())))
+        return 100 * self.measured.mean
 
     @property
     def std(self) -> float:
         """The standard deviation over seeds in percent."""
-        return 100 * float(np.std(list(self.scores().values()), ddof=1)) if len(self.seeds) > 1 else 0.0
+        return 100 * self.measured.std
 
     @property
     def published(self) -> float | None:
@@ -86,9 +150,13 @@ class Cell:
         """How far the mean lies above what the paper prints, in points, both to its one decimal."""
         return None if self.published is None else round(round(self.mean, 1) - self.published, 1)
 
+    def mean_of(self, metric: str) -> float | None:
+        """Returns the mean of another metric as a fraction, if there is one."""
+        return self.measured.means.get(metric)
+
     def row(self) -> dict[str, Any]:
-        """Returns the cell as a row of the results; scores are fractions."""
-        series, published = self.series, self.published
+        """Returns the cell as a row of the results; scores are fractions, those of the seeds in order."""
+        series, published, measured = self.series, self.published, self.measured
         row = {
             "experiment": self.experiment.name,
             "model": self.contender.name,
@@ -99,38 +167,60 @@ class Cell:
             "value": self.value,
             "protocol": protocol_of(series),
             "metric": self.metric,
-            "mean": self.mean / 100,
-            "std": self.std / 100,
+            "mean": measured.mean,
+            "std": measured.std,
             "seeds": len(self.seeds),
             "published": None if published is None else round(published / 100, 6),
-            "validation": self._mean_of(f"val_{self.metric}"),
+            "validation": self.mean_of(f"val_{self.metric}"),
             "chosen": self.candidate.describe(),
-            "isolated": self._mean_of("accuracy_isolated"),
-            "low_degree": self._mean_of("accuracy_low_degree"),
-            "epochs": float(np.mean([result.epochs or 0 for result in self.results])),
-            "seconds": float(np.sum([result.seconds for result in self.results])),
+            **{column: self.mean_of(metric) for column, metric in _FEW_LINKS.items()},
+            "epochs": measured.epochs,
+            "seconds": measured.seconds,
+            "scores": write_scores(self.scores()),
+            **{f"{column}_scores": write_scores(self.scores(metric)) for column, metric in _FEW_LINKS.items()},
         }
         return {column: row[column] for column in COLUMNS}
 
-    def _mean_of(self, metric: str) -> float | None:
-        found = list(self.scores(metric).values())
-        return float(np.mean(found)) if found else None
+
+def write_scores(scores: Mapping[int, float]) -> str:
+    """Writes scores in the order of their seeds.
+
+    Example:
+        >>> write_scores({10: 0.25, 5: 0.8271234})
+        '0.827123 0.25'
+    """
+    return " ".join(f"{round(score, 6):g}" for _, score in sorted(scores.items()))
+
+
+def _read_scores(text: str, seeds: Sequence[int]) -> dict[int, float]:
+    scores = [float(word) for word in text.split()]
+    # Where a run has no such score, nobody knows whose the others are.
+    return dict(zip(seeds, scores, strict=True)) if len(scores) == len(seeds) else {}
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How far apart two models are, in points: the mean and its 95 % confidence interval over paired seeds.
+    """How far apart two models are, in points: the mean and its 95 % confidence interval.
 
     A single seed gives no interval; its ends are infinite then.
+
+    Args:
+        mean, low, high (float): The difference and the ends of its interval.
+        paired (bool, optional): Whether seeds are compared one by one; where only means and spreads are known, the
+            interval is that of independent runs, which is wider for seeds that share their noise. It is written in
+            square brackets. (default: :obj:`True`)
     """
 
     mean: float
     low: float
     high: float
+    paired: bool = True
 
     def __str__(self) -> str:
-        between = f" ({signed(self.low)} to {signed(self.high)})" if self.high < float("inf") else ""
-        return f"{signed(self.mean)}{between}"
+        if self.high == float("inf"):
+            return signed(self.mean)
+        before, after = "()" if self.paired else "[]"
+        return f"{signed(self.mean)} {before}{signed(self.low)} to {signed(self.high)}{after}"
 
 
 def difference(first: Sequence[Cell], second: Sequence[Cell], metric: str | None = None) -> Difference | None:
@@ -143,10 +233,23 @@ def difference(first: Sequence[Cell], second: Sequence[Cell], metric: str | None
     ours, theirs = _by_seed(first, metric), _by_seed(second, metric)
     shared = ours.keys() & theirs.keys()
     if not shared:
-        return None
+        return _apart(first, second) if metric is None and not (ours and theirs) else None
     if len(shared) < 2:
         return Difference(100 * float(np.mean([ours[s] - theirs[s] for s in shared])), float("-inf"), float("inf"))
-    return Difference(*(100 * end for end in paired_interval(ours, theirs)))
+    mean, low, high = (100 * end for end in paired_interval(ours, theirs))
+    return Difference(mean, low, high)
+
+
+def _apart(first: Sequence[Cell], second: Sequence[Cell]) -> Difference | None:
+    count = min(len(cell.seeds) for cell in (*first, *second))
+    if count < 2:
+        return None
+    means, stds = (
+        [float(np.mean([getattr(cell, name) for cell in cells])) for cells in (first, second)]
+        for name in ("mean", "std")
+    )
+    # The spread of an average over cells is at most the average of their spreads.
+    return Difference(*unpaired_interval(means, stds, count), paired=False)
 
 
 def protocol_of(series: Series) -> str:

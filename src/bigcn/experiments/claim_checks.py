@@ -85,7 +85,7 @@ def is_best(findings: Findings, experiment: str, graph: str) -> Verdict:
 
 
 def is_not_best(findings: Findings, experiment: str, graph: str) -> Verdict:
-    """Checks that a baseline is better, seed by seed, under some amount of noise."""
+    """Checks that a baseline is clearly better (the interval lies below zero) under some amount of noise."""
     leads = _leads(findings, experiment, graph)
     return NOT_RUN if leads is None else verdict(any(lead.difference.high < 0 for lead in leads), _ranks(leads))
 
@@ -95,7 +95,7 @@ def _ranks(leads: list[Lead]) -> str:
     if len(leads) == 1:
         return worst
     first, behind = sum(lead.difference.mean >= 0 for lead in leads), sum(lead.difference.high < 0 for lead in leads)
-    return f"first at {first} of {len(leads)}, behind seed by seed at {behind}; at worst {worst}"
+    return f"first at {first} of {len(leads)}, clearly behind at {behind}; at worst {worst}"
 
 
 def above_most(findings: Findings, experiment: str, graph: str) -> Verdict:

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from bigcn.experiments.cells import Cell, protocol_of
+from bigcn.experiments.cells import Cell, Measured, protocol_of
 from bigcn.experiments.contenders import Candidate, Contender
 from bigcn.experiments.execution import Executor, execute
 from bigcn.experiments.paper import CHOICE_SEEDS, SEEDS, Experiment, Series
+from bigcn.experiments.recorded import Record, candidate_row
 from bigcn.experiments.records import RunResult, RunSpec
 from bigcn.experiments.specs import METRICS, make_run
 from bigcn.experiments.store import RunStore
@@ -29,6 +30,11 @@ class Setting:
     device: str
     seeds: tuple[int, ...] = SEEDS
     max_epochs: int | None = None
+
+    @property
+    def is_short(self) -> bool:
+        """Whether less is run than the paper asks for."""
+        return self.seeds != SEEDS or self.max_epochs is not None
 
     @property
     def choice_seeds(self) -> tuple[int, ...]:
@@ -65,10 +71,17 @@ class Reproduction:
         experiments (Sequence[Experiment]): The experiments.
         store (RunStore): Where runs are kept.
         setting (Setting): How they are run.
+        record (Record, optional): What tables hold of earlier runs. It is reported where the store has nothing, unless
+            this is a short run; runs are carried out all the same, but for what :meth:`lacking` leaves aside.
+            (default: nothing)
     """
 
-    def __init__(self, experiments: Sequence[Experiment], store: RunStore, setting: Setting) -> None:
+    def __init__(
+        self, experiments: Sequence[Experiment], store: RunStore, setting: Setting, record: Record | None = None
+    ) -> None:
         self.experiments, self.store, self.setting = list(experiments), store, setting
+        self.record = Record() if record is None or setting.is_short else record
+        self._trusting = False
         self._known: dict[str, RunResult] = {}
         self._specs: dict[tuple[Series, float | None, int, int], tuple[RunSpec, str, Candidate]] = {}
         self._here: set[str] = set()
@@ -85,6 +98,7 @@ class Reproduction:
         """Returns what is known about other experiments; both share it."""
         other = object.__new__(Reproduction)
         other.experiments, other.store, other.setting = list(experiments), self.store, self.setting
+        other.record, other._trusting = self.record, self._trusting
         other._known, other._specs, other._here = self._known, self._specs, self._here
         return other
 
@@ -99,8 +113,9 @@ class Reproduction:
     def _choosing(self) -> dict[str, RunSpec]:
         return _by_key(
             self._spec(*series.decided_at, candidate, seed)
-            for _, series, contender in self._contests()
+            for experiment, series, contender in self._contests()
             if len(candidates := contender.among(series.task)) > 1
+            and not (self._trusting and self._chosen(experiment, series, contender))
             for candidate in candidates
             for seed in self.setting.choice_seeds
         )
@@ -108,11 +123,24 @@ class Reproduction:
     def _reporting(self) -> dict[str, RunSpec]:
         return _by_key(
             self._spec(series, value, candidate, seed)
-            for _, series, contender in self._contests()
-            if (candidate := self.choice(series, contender)) is not None
+            for experiment, series, contender in self._contests()
+            if (candidate := self._chosen(experiment, series, contender, self._trusting)) is not None
             for value in series.values or (None,)
+            if not (self._trusting and self.record.cell(experiment, series, contender, candidate, value))
             for seed in self.setting.seeds
         )
+
+    def lacking(self) -> "Reproduction":
+        """Returns what neither the store nor the record has in full; what the record has is not run again."""
+        other = self.about(
+            [
+                replace(experiment, series=(series,), contenders=(contender,))
+                for experiment, series, contender in self._contests()
+                if any(self._cell(experiment, series, contender, v) is None for v in series.values or (None,))
+            ]
+        )
+        other._trusting = True
+        return other
 
     def choice(self, series: Series, contender: Contender) -> Candidate | None:
         """Returns the candidate with the best mean validation score, or :obj:`None` if some have not run yet.
@@ -132,10 +160,18 @@ class Reproduction:
         assert best is not None
         return best[1]
 
+    def _chosen(
+        self, experiment: Experiment, series: Series, contender: Contender, recorded: bool = True
+    ) -> Candidate | None:
+        choice = self.choice(series, contender)
+        return self.record.chosen(experiment, series, contender) if choice is None and recorded else choice
+
     def validation(self, series: Series, value: float | None, candidate: Candidate) -> float | None:
         """Returns the mean validation score of a candidate over the seeds of the choice, if all have run."""
         results = self._results(series, value, candidate, self.setting.choice_seeds)
-        return None if results is None else float(np.mean([_validation(result, series.task) for result in results]))
+        if results is None:
+            return self.record.mean_validation(series, value, candidate)
+        return float(np.mean([_validation(result, series.task) for result in results]))
 
     def run(
         self,
@@ -164,8 +200,10 @@ class Reproduction:
         specs = {*self._choosing(), *self._reporting()}
         undecided = sum(
             len(series.values or (None,)) * len(self.setting.seeds) - len(self.setting.choice_seeds)
-            for series, contender in {(s, c.name, c.tuning): (s, c) for _, s, c in self._contests()}.values()
-            if self.choice(series, contender) is None
+            for experiment, series, contender in {
+                (s, c.name, c.tuning): (e, s, c) for e, s, c in self._contests()
+            }.values()
+            if self._chosen(experiment, series, contender, self._trusting) is None
         )
         return sum(key not in self._known for key in specs) + undecided, len(specs) + undecided
 
@@ -177,22 +215,37 @@ class Reproduction:
     def cells(self) -> Iterator[Cell]:
         """Gives a cell for every contender, graph and amount of noise that has run with all seeds."""
         for experiment, series, contender in self._contests():
-            candidate = self.choice(series, contender)
             for value in series.values or (None,):
-                results = None if candidate is None else self._results(series, value, candidate, self.setting.seeds)
-                if candidate is not None and results is not None:
-                    yield Cell(experiment, series, contender, candidate, value, self.setting.seeds, tuple(results))
+                if (cell := self._cell(experiment, series, contender, value)) is not None:
+                    yield cell
+
+    def _cell(self, experiment: Experiment, series: Series, contender: Contender, value: float | None) -> Cell | None:
+        candidate = self._chosen(experiment, series, contender)
+        if candidate is None:
+            return None
+        seeds = self.setting.seeds
+        results = self._results(series, value, candidate, seeds)
+        if results is None:
+            measured = self.record.cell(experiment, series, contender, candidate, value)
+        else:
+            measured = Measured.of(METRICS[series.task], seeds, results)
+        if measured is None:
+            return None
+        return Cell(experiment, series, contender, candidate, value, seeds, measured)
+
+    def candidates(self) -> list[dict[str, Any]]:
+        """Returns what validation chose from: the mean score of every candidate wherever a choice is made."""
+        rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+        for _, series, contender in self._contests():
+            where = series.decided_at
+            for candidate in contender.among(series.task) if len(contender.among(series.task)) > 1 else ():
+                if (mean := self.validation(*where, candidate)) is not None:
+                    rows[*where, contender.name, id(candidate)] = candidate_row(contender, *where, candidate, mean)
+        return list(rows.values())
 
     def rows(self) -> list[dict[str, Any]]:
         """Returns the cells as rows of the results."""
         return [cell.row() for cell in self.cells()]
-
-    def scores(self, series: Series, contender: Contender, value: float | None) -> list[float] | None:
-        """Returns the test scores of a contender by seed, or :obj:`None` if some are missing."""
-        candidate = self.choice(series, contender)
-        results = None if candidate is None else self._results(series, value, candidate, self.setting.seeds)
-        metric = METRICS[series.task]
-        return None if results is None else [result.metrics.get(metric, 0.0) for result in results]
 
     def used(self) -> dict[str, RunResult]:
         """Returns the runs that stand behind the experiments, those that validation chose from among them."""

@@ -1,6 +1,6 @@
-"""Telling models apart over paired seeds."""
+"""Telling models apart, over paired seeds where they are known."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from scipy import stats
@@ -28,6 +28,32 @@ def paired_interval(
     reach = float(stats.t.ppf((1 + confidence) / 2, len(shared) - 1)) * spread
     low, high = (round(float(end), 12) for end in (mean - reach, mean + reach))
     return round(mean, 12), low, high
+
+
+def unpaired_interval(
+    means: Sequence[float], stds: Sequence[float], count: int, confidence: float = 0.95
+) -> tuple[float, float, float]:
+    """Returns the difference of the means of two models and its confidence interval, as if their runs were independent
+    (Welch's).
+
+    Args:
+        means (Sequence[float]): The two means.
+        stds (Sequence[float]): The two standard deviations.
+        count (int): How many runs each is over, two at least.
+        confidence (float, optional): The confidence of the interval. (default: :obj:`0.95`)
+
+    Example:
+        >>> unpaired_interval((0.8, 0.7), (0.0, 0.0), 10)
+        (0.1, 0.1, 0.1)
+    """
+    if count < 2:
+        raise ValueError("a spread needs two runs at least")
+    apart, (first, second) = means[0] - means[1], (std**2 / count for std in stds)
+    reach = 0.0
+    if first + second > 0:
+        freedom = (count - 1) * (first + second) ** 2 / (first**2 + second**2)
+        reach = float(stats.t.ppf((1 + confidence) / 2, freedom)) * float(np.sqrt(first + second))
+    return round(apart, 12), round(apart - reach, 12), round(apart + reach, 12)
 
 
 def is_tie(first: Mapping[int, float], second: Mapping[int, float], confidence: float = 0.95) -> bool:

@@ -2,19 +2,23 @@
 
 import csv
 import io
+import json
 import os
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from bigcn.experiments.cells import COLUMNS
 from bigcn.experiments.findings import Findings
+from bigcn.experiments.recorded import CANDIDATE_COLUMNS, CANDIDATES, CAP, COSTS
 from bigcn.experiments.reproduction import Reproduction
 from bigcn.files import write_bytes, write_text
+from bigcn.report.results_cost import costs
 from bigcn.report.results_figures import figure_of, panels, svg
 from bigcn.report.results_page import results_page
 
 
 def write_reproduction(work: Reproduction, results: Path, page: Path | None) -> list[Path]:
-    """Writes tables, figures and page from all that has run, and returns their paths.
+    """Writes tables, figures and page from all that has run or is recorded, and returns their paths.
 
     Args:
         work (Reproduction): The experiments.
@@ -23,24 +27,33 @@ def write_reproduction(work: Reproduction, results: Path, page: Path | None) -> 
     """
     findings = Findings(work)
     written, figures = [], {}
+    # By this, read_record tells that these are not the paper's numbers of epochs.
+    cap = {} if work.setting.max_epochs is None else {CAP: work.setting.max_epochs}
     for experiment in work.experiments:
-        rows = [cell.row() for cell in findings.cells(experiment.name)]
+        rows = [cell.row() | cap for cell in findings.cells(experiment.name)]
         if not rows:
             continue
-        text = io.StringIO(newline="")
-        writer = csv.DictWriter(text, COLUMNS[1:], extrasaction="ignore", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({name: _rounded(value) for name, value in row.items()} for row in rows)
-        written.append(write_text(results / f"{experiment.name}.csv", text.getvalue()))
+        written.append(_write_table(results / f"{experiment.name}.csv", (*COLUMNS[1:], *cap), rows))
         if drawn := panels(findings, experiment):
             figures[experiment.name] = write_bytes(
                 results / "figures" / f"{experiment.name}.svg", svg(figure_of(drawn, experiment.title))
             )
+    if candidates := work.candidates():
+        written.append(_write_table(results / CANDIDATES, CANDIDATE_COLUMNS, candidates))
+    written.append(write_text(results / COSTS, json.dumps(costs(work), indent=1) + "\n"))
     written += figures.values()
     if page is not None:
         places = {name: _seen_from(path, page) for name, path in figures.items()}
         written.append(write_text(page, results_page(findings, places)))
     return written
+
+
+def _write_table(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> Path:
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _rounded(value) for name, value in row.items()} for row in rows)
+    return write_text(path, text.getvalue())
 
 
 def _rounded(value: object) -> object:

@@ -3,9 +3,11 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from datetime import datetime
+from typing import Any
 
 from bigcn.experiments.findings import Findings
 from bigcn.experiments.records import RunResult
+from bigcn.experiments.reproduction import Reproduction
 from bigcn.report import results_tables as tables
 from bigcn.report.words import duration
 
@@ -13,8 +15,10 @@ _INTRO = """\
 Time of training and evaluation, without reading graphs. By the clock is how long a GPU was at work, however many
 processes shared it. By process, each counts all of its time, so that the sum is longer than the clock said; the time of
 models that train together is divided among them. A run that several experiments share counts for each, and experiments
-that ran at the same time each count the clock.
+that ran at the same time each count the clock. What was run again later, in another store, counts again.
 """
+#: What is kept of an experiment, and of all: how many runs, and seconds.
+_COUNTS = ("runs", "gpu_clock", "gpu", "cpu")
 
 
 def cost_section(findings: Findings) -> str:
@@ -23,25 +27,56 @@ def cost_section(findings: Findings) -> str:
     Args:
         findings (Findings): What was measured.
     """
-    work = findings.work
+    work, stores = findings.work, costs(findings.work)
     rows: list[list[str]] = []
-    everything: dict[str, RunResult] = {}
     for experiment in work.experiments:
-        used = work.about([experiment]).used()
-        everything |= used
-        if used:
+        found = _sum(store["experiments"].get(experiment.name, {}) for store in stores)
+        if found["runs"]:
             command = f"`bigcn reproduce {experiment.name} --device {work.setting.device}`"
-            rows.append([f"`{experiment.name}`", f"{len(used):,}", *_times(used.values()), command])
-    rows.append(["all, each run once", f"{len(everything):,}", *_times(everything.values()), "`bigcn reproduce all`"])
+            rows.append([f"`{experiment.name}`", *_shown(found), command])
+    rows.append(["all, each run once", *_shown(_sum(store["all"] for store in stores)), "`bigcn reproduce all`"])
     heads = ["experiment", "runs", "GPU, by the clock", "GPU, by process", "CPU, by process", "command"]
-    return "\n".join(["## What it took\n", _INTRO, tables.table(heads, rows), _hardware(everything.values())])
+    return "\n".join(["## What it took\n", _INTRO, tables.table(heads, rows), _hardware(stores)])
 
 
-def _times(used: Collection[RunResult]) -> list[str]:
+def costs(work: Reproduction) -> list[dict[str, Any]]:
+    """Returns what the runs of each store took: of those that the record knows, and of this one.
+
+    Args:
+        work (Reproduction): The experiments.
+    """
+    used = work.used()
+    if not used:
+        return work.record.costs
+    started = sorted(result.started for result in used.values())
+    by_experiment = {e.name: work.about([e]).used().values() for e in work.experiments}
+    here = {
+        "first": started[0],
+        "last": started[-1],
+        "device": work.setting.device,
+        "hosts": sorted({_listed(result.host) for result in used.values()}),
+        "versions": sorted({_listed(result.versions) for result in used.values()}),
+        "experiments": {name: _count(results) for name, results in by_experiment.items() if results},
+        "all": _count(used.values()),
+    }
+    # A store is known by its first run: it was smaller when it was written down the last time.
+    return [*(store for store in work.record.costs if store["first"] != here["first"]), here]
+
+
+def _count(used: Collection[RunResult]) -> dict[str, float]:
     on_gpu = [result for result in used if "gpu" in result.host]
     on_cpu = [result for result in used if "gpu" not in result.host]
-    seconds = [clock_seconds(on_gpu), *(sum(result.seconds for result in part) for part in (on_gpu, on_cpu))]
-    return [duration(value) if value else "–" for value in seconds]
+    seconds = (clock_seconds(on_gpu), *(sum(result.seconds for result in part) for part in (on_gpu, on_cpu)))
+    return {"runs": len(used), **dict(zip(_COUNTS[1:], (round(value, 1) for value in seconds), strict=True))}
+
+
+def _sum(found: Iterable[dict[str, float]]) -> dict[str, float]:
+    counts = list(found)
+    return {name: sum(count.get(name, 0) for count in counts) for name in _COUNTS}
+
+
+def _shown(count: dict[str, float]) -> list[str]:
+    return [f"{count['runs']:,}", *(duration(count[name]) if count[name] else "–" for name in _COUNTS[1:])]
 
 
 def clock_seconds(results: Iterable[RunResult]) -> float:
@@ -64,13 +99,17 @@ def clock_seconds(results: Iterable[RunResult]) -> float:
     return total
 
 
-def _hardware(results: Collection[RunResult]) -> str:
-    hosts = sorted({", ".join(f"{name} {value}" for name, value in sorted(r.host.items())) for r in results})
-    versions = sorted({", ".join(f"{name} {value}" for name, value in sorted(r.versions.items())) for r in results})
-    started = sorted(result.started[:10] for result in results)
-    if not started:
-        return ""
-    when = started[0] if started[0] == started[-1] else f"{started[0]} to {started[-1]}"
-    lines = [*(f"- Ran on: {tables.escaped(host)}.\n" for host in hosts)]
-    lines += [f"- With: {tables.escaped(version)}.\n" for version in versions]
-    return "".join([*lines, f"- When: {when}.\n"])
+def _listed(names: dict[str, str]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in sorted(names.items()))
+
+
+def _hardware(stores: list[dict[str, Any]]) -> str:
+    lines = []
+    for title, name in (("Ran on", "hosts"), ("With", "versions")):
+        lines += [
+            f"- {title}: {tables.escaped(text)}.\n" for text in sorted({t for store in stores for t in store[name]})
+        ]
+    days = sorted(store[end][:10] for store in stores for end in ("first", "last"))
+    if days:
+        lines.append(f"- When: {days[0] if days[0] == days[-1] else f'{days[0]} to {days[-1]}'}.\n")
+    return "".join(lines)

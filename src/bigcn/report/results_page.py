@@ -7,7 +7,6 @@ from bigcn.experiments.closeness import marks
 from bigcn.experiments.contenders import TUNED
 from bigcn.experiments.findings import Findings
 from bigcn.experiments.paper import SEEDS, Experiment, Series
-from bigcn.experiments.reproduction import Setting
 from bigcn.report import results_tables as tables
 from bigcn.report.results_cost import cost_section
 from bigcn.report.results_default import default_section
@@ -27,7 +26,7 @@ def results_page(findings: Findings, figures: Mapping[str, str]) -> str:
         figures (Mapping): Where the figure of an experiment lies, seen from the page, by name.
     """
     experiments = findings.work.experiments
-    parts = [_opening(findings.work.setting), overview_section(findings), _closeness(findings), _claims(findings)]
+    parts = [_opening(findings), overview_section(findings), _closeness(findings), _claims(findings)]
     for experiment in experiments:
         body = _section(findings, experiment)
         if body:
@@ -38,13 +37,14 @@ def results_page(findings: Findings, figures: Mapping[str, str]) -> str:
     return _joined(*parts)
 
 
-def _opening(setting: Setting) -> str:
+def _opening(findings: Findings) -> str:
+    setting = findings.work.setting
     seeds = plural(len(setting.seeds), "seed")
     text = f"""# Results
 
-Written by `bigcn reproduce all --report` from the runs in its store; no number on this page is typed by hand. Scores
-are means and standard deviations over {seeds} ({setting.seeds[0]} to {setting.seeds[-1]}) on test data in percent:
-accuracy of node classification, ROC-AUC of link prediction. Differences are in points; where an interval stands beside
+Written by `bigcn reproduce all --report` from what has run; no number on this page is typed by hand. Scores are
+means and standard deviations over {seeds} ({setting.seeds[0]} to {setting.seeds[-1]}) on test data in percent: accuracy
+of node classification, ROC-AUC of link prediction. Differences are in points; where an interval stands beside
 one, it is the 95 % confidence interval over paired seeds. For nodes all seeds share the authors' split, so intervals
 are about noise, weights and dropout; `protocols` has other splits. What has not run is not reported (see
 [what is missing](#what-is-missing)).
@@ -60,7 +60,14 @@ are about noise, weights and dropout; `protocols` has other splits. What has not
   0.5 and wrong edges), a search that no baseline had. The pool changed twice: a mild filter was added when validation
   showed strong ones behind on Computers and Photo, and one that keeps more of a node when wrong edges did.
 """
-    if setting.seeds != SEEDS or setting.max_epochs is not None:
+    cells = [cell for experiment in findings.work.experiments for cell in findings.cells(experiment.name)]
+    if apart := sum(not cell.scores() for cell in cells):
+        text += f"""
+Of {len(cells):,} numbers, {apart:,} were measured before the tables kept scores seed by seed. Where one of them takes
+part in a difference, the interval is that of independent runs, from means and standard deviations; it stands in square
+brackets, and is wider than seeds that share their noise would make it.
+"""
+    if setting.is_short:
         limits = [f"{len(setting.seeds)} of {plural(len(SEEDS), 'seed')}"]
         limits += [] if setting.max_epochs is None else [f"at most {plural(setting.max_epochs, 'epoch')}"]
         text += f"\n**This is a short run: {' and '.join(limits)}.**\n"
@@ -115,7 +122,7 @@ def _claims(findings: Findings) -> str:
         "data, tuned under noise. A lead is confirmed where its interval lies above zero and reaches the points\n"
         'claimed, at the strongest noise of the grid, or at its least where the paper says "at least". Where the\n'
         "paper gives no number, two points count as little. 'The best' holds where no baseline has a higher mean at\n"
-        "any amount, 'not the best' where one is ahead seed by seed, 'above most' where three of five are below.\n\n"
+        "any amount, 'not the best' where one is clearly ahead, 'above most' where three of five are below.\n\n"
         f"{states.count('confirmed')} confirmed, {states.count('not confirmed')} not confirmed, "
         f"{states.count('not run')} not run.\n"
     )

@@ -185,8 +185,8 @@ def _titled(contender: Contender) -> str:
 def _few_links(cell: Cell | None) -> str:
     if cell is None:
         return NONE
-    found = [list(cell.scores(metric).values()) for metric in ("accuracy_isolated", "accuracy_low_degree")]
-    shown = [f"{100 * float(np.mean(scores)):.1f}" if scores else NONE for scores in found]
+    found = [cell.mean_of(metric) for metric in ("accuracy_isolated", "accuracy_low_degree")]
+    shown = [NONE if mean is None else f"{100 * mean:.1f}" for mean in found]
     return NONE if shown == [NONE, NONE] else " / ".join(shown)
 
 

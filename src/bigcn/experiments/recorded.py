@@ -1,0 +1,126 @@
+"""What the tables of the results hold of earlier runs, so that a store that is gone is no loss."""
+
+import csv
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bigcn.experiments.cells import Measured, protocol_of
+from bigcn.experiments.contenders import Candidate, Contender
+from bigcn.experiments.paper import EXPERIMENTS, SEEDS, Experiment, Series
+
+#: The table of what validation chose from, and its columns.
+CANDIDATES = "candidates.csv"
+CANDIDATE_COLUMNS = ("model", "dataset", "task", "case", "value", "protocol", "candidate", "validation")
+#: A column of tables whose runs had a cap on their epochs.
+CAP = "max_epochs"
+#: What the runs took, by the store that they were in.
+COSTS = "costs.json"
+
+_Place = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Record:
+    """The tables of earlier runs.
+
+    Args:
+        cells (Mapping): What was measured and what had been chosen, by place.
+        validation (Mapping): The mean validation score of a candidate where a choice was made, by place.
+        costs (list): What earlier runs took, see :mod:`bigcn.report.results_cost`.
+    """
+
+    cells: Mapping[_Place, tuple[Measured, str]] = field(default_factory=dict)
+    validation: Mapping[_Place, float] = field(default_factory=dict)
+    costs: list[dict[str, Any]] = field(default_factory=list)
+
+    def cell(
+        self, experiment: Experiment, series: Series, contender: Contender, candidate: Candidate, value: float | None
+    ) -> Measured | None:
+        """Returns what a candidate reached, if it is the one that had been chosen."""
+        measured, chosen = self.cells.get(_cell_place(experiment, series, contender, value), (None, ""))
+        return measured if chosen == candidate.describe() else None
+
+    def chosen(self, experiment: Experiment, series: Series, contender: Contender) -> Candidate | None:
+        """Returns what had been chosen for a contender, if it is still among its candidates."""
+        places = (_cell_place(experiment, series, contender, value) for value in series.values or (None,))
+        words = {self.cells[place][1] for place in places if place in self.cells}
+        found = [candidate for candidate in contender.among(series.task) if candidate.describe() in words]
+        return found[0] if len(found) == len(words) == 1 else None
+
+    def mean_validation(self, series: Series, value: float | None, candidate: Candidate) -> float | None:
+        """Returns the mean validation score of a candidate over the seeds of the choice."""
+        return self.validation.get((*_where(series, value), candidate.describe()))
+
+
+def read_record(folder: Path) -> Record:
+    """Reads what is in a folder of results; short runs count for nothing.
+
+    Args:
+        folder (Path): The folder, which need not exist.
+    """
+    cells: dict[_Place, tuple[Measured, str]] = {}
+    for name in EXPERIMENTS:
+        with _readable(folder / f"{name}.csv") as path:
+            for row in _rows(path):
+                if row["seeds"] == str(len(SEEDS)) and not row.get(CAP):
+                    place = (name, *_place(row), row["model"], row["tuning"])
+                    cells[place] = Measured.from_row(row, SEEDS), row["chosen"]
+    with _readable(folder / CANDIDATES) as path:
+        validation = {(*_place(row), row["candidate"]): float(row["validation"]) for row in _rows(path)}
+    with _readable(folder / COSTS) as path:
+        costs = json.loads(path.read_text("utf-8")) if path.exists() else []
+    return Record(cells, validation, costs)
+
+
+def candidate_row(
+    contender: Contender, series: Series, value: float | None, candidate: Candidate, mean: float
+) -> dict[str, Any]:
+    """Returns a line of the table of what validation chose from."""
+    line = (
+        contender.name,
+        series.graph,
+        series.task,
+        series.case,
+        value,
+        protocol_of(series),
+        candidate.describe(),
+        mean,
+    )
+    return dict(zip(CANDIDATE_COLUMNS, line, strict=True))
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[Path]:
+    try:
+        yield path
+    except KeyError as error:
+        raise ValueError(f"{path} is not a table of results: it has no column {error}") from None
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path} cannot be read as results: {error}") from None
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def _place(row: Mapping[str, str]) -> _Place:
+    return row["task"], row["dataset"], row["case"], row["protocol"], _amount(row["value"])
+
+
+def _cell_place(experiment: Experiment, series: Series, contender: Contender, value: float | None) -> _Place:
+    return (experiment.name, *_where(series, value), contender.name, contender.tuning)
+
+
+def _where(series: Series, value: float | None) -> _Place:
+    return series.task, series.graph, series.case, protocol_of(series), _amount(value)
+
+
+def _amount(value: float | str | None) -> str:
+    return "" if value in (None, "") else f"{float(value):g}"

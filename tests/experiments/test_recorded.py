@@ -1,0 +1,260 @@
+"""Tables as a record: what they hold of runs whose store is gone."""
+
+import csv
+import functools
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from bigcn.experiments.cells import Cell, Measured, difference, write_scores
+from bigcn.experiments.findings import OURS, PUBLISHED, Findings, Rival, series_of
+from bigcn.experiments.paper import EXPERIMENTS, SEEDS
+from bigcn.experiments.recorded import Record, read_record
+from bigcn.experiments.records import RunResult, RunSpec
+from bigcn.experiments.reproduction import Reproduction, Setting
+from bigcn.experiments.statistics import unpaired_interval
+from bigcn.report.reproduction import write_reproduction
+
+NAMES = ("link-table", "noise-rate", "sensitivity-k")
+SETTING = Setting("cpu")
+
+
+class Nothing:
+    """A store without runs."""
+
+    def rows(self, **_):
+        return []
+
+
+def made_up(spec: RunSpec) -> RunResult:
+    generator = np.random.default_rng([spec.seed, *map(ord, spec.model + spec.dataset), int(100 * (spec.value or 0))])
+    score, val = (float(number) for number in generator.uniform(0.3, 0.9, 2))
+    metric = "accuracy" if spec.task == "node" else "roc_auc"
+    few = {"accuracy_low_degree": score / 2, "accuracy_isolated": score / 3} if spec.task == "node" else {}
+    options = {"versions": {"torch": "2"}, "host": {"gpu": "Some GPU"}, "started": "2026-03-01T12:00:00Z"}
+    return RunResult(metrics={metric: score, f"val_{metric}": val, **few}, seconds=2.0, epochs=3, **options)
+
+
+def empty(record: Record | None = None, setting: Setting = SETTING, names: tuple[str, ...] = NAMES) -> Reproduction:
+    return Reproduction([EXPERIMENTS[name] for name in names], Nothing(), setting, record)  # type: ignore[arg-type]
+
+
+@functools.cache
+def planned() -> Reproduction:
+    """Some experiments carried out with made-up results, once."""
+    work = empty()
+    for stage in ("choosing", "reporting"):
+        for spec in getattr(work, stage)():
+            work._known.setdefault(spec.key, made_up(spec))
+    return work
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    write_reproduction(planned(), tmp_path / "results", tmp_path / "page.md")
+    return tmp_path / "results"
+
+
+def change(path: Path, how) -> None:
+    """Rewrites the rows of a table."""
+    with path.open(newline="") as file:
+        rows = [how(row) for row in csv.DictReader(file)]
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def forget_seeds(row: dict[str, str]) -> dict[str, str]:
+    return {name: text for name, text in row.items() if not name.endswith("scores")}
+
+
+def test_tables_say_all_that_the_store_did(folder, tmp_path):
+    work = empty(read_record(folder))
+    rows, expected = work.rows(), planned().rows()
+    assert len(rows) == len(expected) > 300
+    for row, other in zip(rows, expected, strict=True):
+        assert row.keys() == other.keys()
+        for column, value in row.items():
+            assert value == (pytest.approx(other[column], abs=1e-6) if isinstance(value, float) else other[column])
+    before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    assert {path.suffix for path in before} == {".csv", ".json"}
+    write_reproduction(work, folder, tmp_path / "page.md")
+    assert {path: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+
+
+def test_nothing_of_a_full_record_is_lacking(folder):
+    work = empty(read_record(folder))
+    assert work.lacking().missing() == (0, 0)
+    # Who does not ask for what is lacking runs all of it.
+    assert work.missing()[0] == work.missing()[1] > 5_000
+    change(folder / "noise-rate.csv", lambda row: row | {"seeds": "9" if row["model"] == "gat" else row["seeds"]})
+    lacking = empty(read_record(folder)).lacking()
+    assert {(e.name, e.series[0].graph, e.contenders[0].name) for e in lacking.experiments} == {
+        ("noise-rate", graph, "gat") for graph in ("cora", "citeseer", "pubmed", "computers", "photo")
+    }
+    # The table of candidates still says what validation chose; without it, all have to run again.
+    assert lacking.missing() == (5 * 5 * len(SEEDS), 5 * 5 * len(SEEDS))
+    assert lacking.choosing() == []
+    (folder / "candidates.csv").unlink()
+    assert len(empty(read_record(folder)).lacking().choosing()) == 5 * 12 * 3
+
+
+def test_one_amount_alone_can_be_lacking(folder):
+    (folder / "candidates.csv").unlink()
+    gone = {"model": "gat", "dataset": "photo", "value": "0.6"}
+    change(folder / "noise-rate.csv", lambda row: row | {"seeds": "9"} if gone.items() <= row.items() else row)
+    lacking = empty(read_record(folder)).lacking()
+    # What was chosen stands beside the other amounts.
+    assert lacking.choosing() == []
+    assert {(spec.dataset, spec.value, spec.seed) for spec in lacking.reporting()} == {("photo", 0.6, s) for s in SEEDS}
+
+
+def test_what_is_run_takes_the_place_of_what_was_recorded(folder):
+    work = empty(read_record(folder), names=("sensitivity-k",))
+    first, *others = work.cells()
+    for seed in SEEDS:
+        result = RunResult(metrics={"accuracy": 0.25}, seconds=1.0, started="2026-03-01T12:00:00Z")
+        work._known[work._spec(first.series, first.value, first.candidate, seed)[1]] = result
+    again, *rest = work.cells()
+    assert (again.mean, again.std) == (25.0, 0.0)
+    assert rest == others
+
+
+def test_a_row_of_another_choice_does_not_stand(folder):
+    ours = next(c for c in EXPERIMENTS["link-table"].contenders if (c.name, c.tuning) == OURS)
+
+    def prefer_the_last(row: dict[str, str]) -> dict[str, str]:
+        last = row["candidate"] == ours.for_links[-1].describe() and row["dataset"] == "dblp"
+        return row | ({"validation": "0.99"} if last else {})
+
+    change(folder / "candidates.csv", prefer_the_last)
+    findings = Findings(empty(read_record(folder)))
+    assert findings.cell("link-table", series_of("link-table", "dblp"), OURS) is None
+    assert findings.cell("link-table", series_of("link-table", "cora"), OURS) is not None
+
+
+def test_without_the_table_of_candidates_rows_say_what_was_chosen(folder):
+    (folder / "candidates.csv").unlink()
+    work = empty(read_record(folder))
+    assert [cell.candidate for cell in work.cells()] == [cell.candidate for cell in planned().cells()]
+    change(folder / "link-table.csv", lambda row: row | {"chosen": "gcn of old"} if row["model"] == "gcn" else row)
+    left = {(c.contender.name, c.contender.tuning) for c in empty(read_record(folder)).cells()}
+    assert ("gcn", "tuned") in left, "under noise it stands"
+    assert (
+        Findings(empty(read_record(folder))).cell("link-table", series_of("link-table", "cora"), Rival("gcn", "tuned"))
+        is None
+    )
+
+
+@pytest.mark.parametrize("setting", [Setting("cpu", SEEDS[:3]), Setting("cpu", SEEDS, 2)])
+def test_short_runs_leave_records_alone(folder, tmp_path, setting):
+    work = empty(read_record(folder), setting)
+    assert work.record == Record()
+    assert work.rows() == []
+    # And give none.
+    for spec in (short := empty(setting=setting, names=("sensitivity-k",))).reporting():
+        short._known[spec.key] = made_up(spec)
+    write_reproduction(short, tmp_path / "short", None)
+    assert (tmp_path / "short" / "sensitivity-k.csv").exists()
+    assert read_record(tmp_path / "short").cells == {}
+
+
+def test_without_seeds_intervals_are_those_of_independent_runs(folder, tmp_path):
+    paired, series = Findings(planned()), series_of("noise-rate", "pubmed")
+    for name in NAMES:
+        change(folder / f"{name}.csv", forget_seeds)
+    work = empty(read_record(folder))
+    findings = Findings(work)
+    assert all(not cell.scores() for cell in work.cells())
+    ours, theirs = (paired.cell("noise-rate", series, rival, 0.6) for rival in (OURS, PUBLISHED))
+    assert ours is not None
+    assert theirs is not None
+    gap = difference(
+        *([cell] for rival in (OURS, PUBLISHED) if (cell := findings.cell("noise-rate", series, rival, 0.6)))
+    )
+    assert gap is not None
+    assert not gap.paired
+    sides = [[100 * score for score in cell.scores().values()] for cell in (ours, theirs)]
+    interval = stats.ttest_ind(*sides, equal_var=False).confidence_interval(0.95)
+    assert (gap.low, gap.high) == pytest.approx((interval.low, interval.high), abs=1e-3)
+    assert re.fullmatch(r"[+−±]\d+\.\d \[[+−±]\d+\.\d to [+−±]\d+\.\d\]", str(gap))
+    assert difference([ours], [theirs], "accuracy_isolated") is not None
+    missing = findings.above("noise-rate", series, OURS, PUBLISHED, "accuracy_isolated")
+    assert missing is None, "nothing is known of the spread of other metrics"
+    page = tmp_path / "page.md"
+    assert "seed by seed" not in page.read_text()
+    write_reproduction(work, folder, page)
+    assert f"Of {len(work.rows()):,} numbers, {len(work.rows()):,} were measured before" in page.read_text()
+
+
+def test_an_average_over_cells_is_no_surer_than_its_seeds_allow():
+    """Whatever the cells have in common, the interval of independent runs is as wide as what their seeds say."""
+    experiment = EXPERIMENTS["noise-rate"]
+    series, contender = experiment.series[0], experiment.contenders[0]
+    generator = np.random.default_rng(0)
+
+    def cells(shift: float, kept: bool) -> list[Cell]:
+        common = generator.normal(size=len(SEEDS))
+        out = []
+        for value in series.values:
+            scores = dict(zip(SEEDS, 0.7 + shift + 0.01 * common, strict=True))
+            measured = Measured.of(
+                "accuracy",
+                SEEDS,
+                [
+                    RunResult(metrics={"accuracy": s}, seconds=1.0, started="2026-03-01T12:00:00Z")
+                    for s in scores.values()
+                ],
+            )
+            measured = measured if kept else replace(measured, by_seed={})
+            out.append(Cell(experiment, series, contender, contender.candidates[0], value, SEEDS, measured))
+        return out
+
+    first, second = cells(0.02, True), cells(0.0, True)
+    averages = [[100 * np.mean([c.scores()[seed] for c in side]) for seed in SEEDS] for side in (first, second)]
+    interval = stats.ttest_ind(*averages, equal_var=False).confidence_interval(0.95)
+    kept = [[replace(c, measured=replace(c.measured, by_seed={})) for c in side] for side in (first, second)]
+    gap = difference(*kept)
+    assert gap is not None
+    assert (gap.low, gap.high) == pytest.approx((interval.low, interval.high), abs=1e-9)
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=12))
+def test_scores_survive_being_written(scores):
+    seeds = SEEDS[: len(scores)] if len(scores) <= len(SEEDS) else tuple(range(len(scores)))
+    row = {"metric": "accuracy", "mean": "0.5", "std": "0", "validation": "", "isolated": "", "low_degree": ""}
+    row |= {"epochs": "1", "seconds": "1", "scores": write_scores(dict(zip(seeds, scores, strict=True)))}
+    found = Measured.from_row(row, seeds).by_seed["accuracy"]
+    assert list(found) == list(seeds)
+    assert list(found.values()) == pytest.approx(scores, abs=1e-6)
+    assert Measured.from_row(row, (*seeds, 999)).by_seed["accuracy"] == {}, "nobody knows which is missing"
+
+
+def test_unpaired_intervals_need_a_spread():
+    with pytest.raises(ValueError, match="two runs"):
+        unpaired_interval((0.5, 0.4), (0.0, 0.0), 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("noise-rate.csv", "a,b\n1,2\n", "noise-rate.csv is not a table of results: it has no column 'seeds'"),
+        ("candidates.csv", "a,b\n1,2\n", "candidates.csv is not a table of results: it has no column 'task'"),
+        ("costs.json", "{", "costs.json cannot be read as results: Expecting"),
+    ],
+)
+def test_other_files_are_refused(tmp_path, name, text, sentence):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        read_record(tmp_path)
+
+
+def test_no_folder_is_no_record(tmp_path):
+    assert read_record(tmp_path / "none") == Record()
