@@ -110,6 +110,26 @@ def test_tasks_have_the_noise_of_their_run(case, task):
     assert graphs.tasks(listed)[0].x is tasks[0].x
 
 
+@pytest.mark.parametrize("case", ["noise-level", "structure-mistakes"])
+def test_few_noisy_graphs_are_made_ahead(case, monkeypatch):
+    waiting = []
+
+    class Watched(GraphSource):
+        def _task(self, spec, moved):
+            waiting.append(len(self._coming))
+            return super()._task(spec, moved)
+
+    listed = specs(("gcn",), case=case, values=(0.01, 0.02, 0.03, 0.04))
+    expected = GraphSource().tasks(listed)
+    monkeypatch.setattr("bigcn.experiments.graphs.AHEAD", 3)
+    graphs = Watched(sharers=4)
+    for made, other in zip(graphs.tasks(listed), expected, strict=True):
+        assert torch.equal(made.x, other.x)
+        assert torch.equal(made.edge_index, other.edge_index)
+    assert len(listed) > max(waiting) == 3
+    assert graphs._coming == {}
+
+
 def test_a_run_that_diverges_is_a_failed_one():
     listed = specs(("gcn",), training={"max_epochs": 2, "learning_rate": 1e30})
     for together in (False, True):

@@ -1,7 +1,7 @@
 """The graphs that runs need: loaded, corrupted and split once, and shared by all runs that need the same."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -18,6 +18,8 @@ from bigcn.tasks import LinkPrediction, NodeClassification, Task
 KEPT_BYTES = {"cuda": 12 * 2**30, "cpu": 2**30}
 #: How many noisy graphs are made at the same time; the generators of NumPy let other threads work meanwhile.
 THREADS = 8
+#: How many are made before anyone asks for them: all those of a large population would fill the main memory.
+AHEAD = 4 * THREADS
 
 
 class GraphSource:
@@ -25,9 +27,13 @@ class GraphSource:
 
     Noise on features leaves the graph, its split and its negatives alone, so that these are made once for each seed
     and shared; what is shared is the very same tensor, which a population then keeps once.
+
+    Args:
+        sharers (int, optional): How many processes divide the main memory among them. (default: :obj:`1`)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, sharers: int = 1) -> None:
+        self._kept_bytes = {device: size // sharers for device, size in KEPT_BYTES.items()}
         self._graphs: dict[tuple[str, str], Data] = {}
         self._features: OrderedDict[tuple[Any, ...], Tensor] = OrderedDict()
         self._tasks: OrderedDict[tuple[Any, ...], Task] = OrderedDict()
@@ -38,18 +44,18 @@ class GraphSource:
         """Begins to make the noisy graphs of units to come, while a GPU trains; on a CPU they would be in the way."""
         for unit in units:
             if unit.together and unit.specs[0].device == "cuda":
-                self._begin(unit.specs)
+                self._begin(unit.specs[:AHEAD])
 
     def tasks(self, specs: Sequence[RunSpec]) -> list[Task]:
         """Returns the task of each run, on its device."""
-        self._begin(specs)
         moved: dict[tuple[Any, ...], Tensor] = {}
-        out = [self._task(spec, moved) for spec in specs]
-        for spec in specs:
-            self._coming.pop(_noise_key(spec), None)
+        out = []
+        for place, spec in enumerate(specs):
+            self._begin(spec for spec in specs[place : place + AHEAD] if _noise_key(spec) not in moved)
+            out.append(self._task(spec, moved))
         return out
 
-    def _begin(self, specs: Sequence[RunSpec]) -> None:
+    def _begin(self, specs: Iterable[RunSpec]) -> None:
         for spec in specs:
             key = _noise_key(spec)
             if self._is_missing(spec) and key not in self._coming:
@@ -68,10 +74,10 @@ class GraphSource:
         if key not in moved:
             if key not in self._features:
                 self._begin([spec])  # it was there when the unit began, and others have taken its place since
-                self._features[key] = self._coming[key].result().x
+                self._features[key] = self._coming.pop(key).result().x
             self._features.move_to_end(key)
             moved[key] = self._features[key].to(spec.device)
-            while _bytes(self._features) > KEPT_BYTES[spec.device] and len(self._features) > 1:
+            while _bytes(self._features) > self._kept_bytes[spec.device] and len(self._features) > 1:
                 self._features.popitem(last=False)
         return self._base(spec).with_features(moved[key])
 
@@ -80,7 +86,7 @@ class GraphSource:
         key = _task_key(spec)
         if key not in self._tasks:
             if spec.case == "structure-mistakes":
-                noisy = self._coming[_noise_key(spec)].result()
+                noisy = self._coming.pop(_noise_key(spec)).result()
                 # The features stay as they were: the same tensor for all.
                 graph = Data(x=self._graph(spec).x, edge_index=noisy.edge_index.to(spec.device), y=self._graph(spec).y)
                 for mask in ("train_mask", "val_mask", "test_mask"):

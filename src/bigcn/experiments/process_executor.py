@@ -47,7 +47,7 @@ class ProcessExecutor:
         waiting = Waiting(units, count)
         with ExitStack() as exits:
             pools = [
-                exits.enter_context(ProcessPoolExecutor(1, context, initializer=_begin, initargs=(threads,)))
+                exits.enter_context(ProcessPoolExecutor(1, context, initializer=_begin, initargs=(threads, count)))
                 for _ in range(count)
             ]
             running: dict[Future[list[RunResult]], tuple[int, Unit]] = {}
@@ -101,9 +101,11 @@ class Waiting:
         self.units.clear()
 
 
-def _begin(threads: int) -> None:
+def _begin(threads: int, sharers: int) -> None:
     import torch
 
+    global _graphs
+    _graphs = GraphSource(sharers)
     torch.set_num_threads(threads)
     keep_freed_memory()
 

@@ -58,7 +58,9 @@ are about noise, weights and dropout; `protocols` has other splits. What has not
   candidates as every baseline. For nodes they are six forms under two weight decays: of 47 forms, those that came
   closest to the best on validation data beforehand (`python benchmarks/candidate_forms.py`; clean graphs, noise level
   0.5 and wrong edges), a search that no baseline had. The pool changed twice: a mild filter was added when validation
-  showed strong ones behind on Computers and Photo, and one that keeps more of a node when wrong edges did.
+  showed strong ones behind on Computers and Photo, and one that keeps more of a node when wrong edges did. For links
+  they are three strengths in one layer or two, with and without the leading eigenvectors of the features; the mildest
+  took the place of dropout, which validation had chosen nowhere.
 """
     cells = [cell for experiment in findings.work.experiments for cell in findings.cells(experiment.name)]
     if apart := sum(not cell.scores() for cell in cells):
