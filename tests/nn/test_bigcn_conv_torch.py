@@ -165,7 +165,8 @@ def test_compiles_to_kernels(small_layer, small_inputs):
 @every
 def test_cuda_agrees_with_the_cpu(oracle, small_layer, small_inputs, name, h, form, cached):
     x, edge_index = small_inputs(torch.float64)
-    conv = small_layer(name, h, node_filter=form, feature_filter=form, cached=cached).double()
+    # A GPU may have the exact filter as a dense matrix, which no polynomial of the usual tolerance comes so close to.
+    conv = small_layer(name, h, node_filter=form, feature_filter=form, cached=cached, tolerance=1e-12).double()
     expected = conv(x, edge_index)
     direction = torch.randn_like(expected)
     gradients = torch.autograd.grad((expected * direction).sum(), list(conv.parameters()))
