@@ -188,6 +188,9 @@ def test_without_seeds_intervals_are_those_of_independent_runs(folder, tmp_path)
     assert difference([ours], [theirs], "accuracy_isolated") is not None
     missing = findings.above("noise-rate", series, OURS, PUBLISHED, "accuracy_isolated")
     assert missing is None, "nothing is known of the spread of other metrics"
+    # They can be run again, without a new choice.
+    assert work.lacking().choosing() == []
+    assert len(work.lacking().reporting()) == len(planned().reporting())
     page = tmp_path / "page.md"
     assert "seed by seed" not in page.read_text()
     write_reproduction(work, folder, page)

@@ -1,4 +1,4 @@
-"""Comparisons that were never run: real specs with made-up results."""
+"""Comparisons and experiments that were never run: real specs with made-up results."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from bigcn.experiments.comparison import Comparison, ComparisonResult
+from bigcn.experiments.paper import EXPERIMENTS, SEEDS
 from bigcn.experiments.records import RunResult, RunSpec
+from bigcn.experiments.reproduction import Reproduction, Setting
 
 MODELS = ("bigcn:exact+spectral+rank=16", "bigcn:published", "gcn", "mlp")
 LEVELS = (0.1, 0.5, 0.9)
@@ -96,3 +98,38 @@ def folder_is_tidy(tmp_path: Path) -> Callable[[], None]:
         assert not [path.name for path in tmp_path.iterdir() if path.suffix == ".tmp"]
 
     return check
+
+
+class Nothing:
+    """A store without runs."""
+
+    def rows(self, **_):
+        return []
+
+
+def falling(spec: RunSpec) -> RunResult:
+    """Falls with noise; models and seeds differ."""
+    place = sum(map(ord, spec.model)) % 17
+    score = 0.9 - 0.2 * (spec.value or 0.0) - 0.01 * place + 0.001 * spec.seed
+    few = {"accuracy_low_degree": score / 2, "accuracy_isolated": score / 3}
+    metrics = {"accuracy": score, **few} if spec.task == "node" else {"roc_auc": score}
+    options = {"versions": {"torch_geometric": "1|2"}, "host": {"gpu": "Some GPU"}, "started": "2026-03-01T12:00:00Z"}
+    return RunResult(metrics=metrics, seconds=2.0, epochs=3, **options)
+
+
+@pytest.fixture(scope="session")
+def planned() -> Reproduction:
+    """All experiments carried out with made-up results, once."""
+    work = Reproduction(list(EXPERIMENTS.values()), Nothing(), Setting("cpu", SEEDS[:2]))
+    for stage in ("choosing", "reporting"):
+        for spec in getattr(work, stage)():
+            work._known.setdefault(spec.key, falling(spec))
+    return work
+
+
+@pytest.fixture
+def work(planned: Reproduction) -> Reproduction:
+    """All experiments; what a test forgets, it forgets alone."""
+    found = planned.about(planned.experiments)
+    found._known = dict(found._known)
+    return found

@@ -1,5 +1,4 @@
 import csv
-import functools
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
@@ -12,7 +11,7 @@ from bigcn.experiments.contenders import TUNED
 from bigcn.experiments.findings import Findings
 from bigcn.experiments.paper import EXPERIMENTS, SEEDS
 from bigcn.experiments.published import FIXED_LEARNABLE, LINK_TABLE, NODE_TABLE
-from bigcn.experiments.records import RunResult, RunSpec
+from bigcn.experiments.records import RunResult
 from bigcn.experiments.reproduction import Reproduction, Setting
 from bigcn.report.reproduction import write_reproduction
 from bigcn.report.results_default import validation_scores
@@ -21,7 +20,6 @@ from bigcn.report.results_page import results_page
 from bigcn.report.results_reasons import REASONS, TUNED_ABOVE
 from bigcn.report.results_tables import beside, escaped, noise_table, published_table
 
-SETTING = Setting("cpu", SEEDS[:2])
 PANELS = {
     "noise-level": 5,
     "noise-rate-link": 4,
@@ -31,41 +29,6 @@ PANELS = {
     "depth": 2,
     "node-table": 0,
 }
-
-
-class Nothing:
-    """A store without runs."""
-
-    def rows(self, **_):
-        return []
-
-
-def made_up(spec: RunSpec) -> RunResult:
-    """Falls with noise; models and seeds differ."""
-    place = sum(map(ord, spec.model)) % 17
-    score = 0.9 - 0.2 * (spec.value or 0.0) - 0.01 * place + 0.001 * spec.seed
-    few = {"accuracy_low_degree": score / 2, "accuracy_isolated": score / 3}
-    metrics = {"accuracy": score, **few} if spec.task == "node" else {"roc_auc": score}
-    options = {"versions": {"torch_geometric": "1|2"}, "host": {"gpu": "Some GPU"}, "started": "2026-03-01T12:00:00Z"}
-    return RunResult(metrics=metrics, seconds=2.0, epochs=3, **options)
-
-
-@functools.cache
-def planned() -> Reproduction:
-    """All experiments carried out with made-up results, once."""
-    work = Reproduction(list(EXPERIMENTS.values()), Nothing(), SETTING)
-    for stage in ("choosing", "reporting"):
-        for spec in getattr(work, stage)():
-            work._known.setdefault(spec.key, made_up(spec))
-    return work
-
-
-@pytest.fixture
-def work() -> Reproduction:
-    """All experiments; what a test forgets, it forgets alone."""
-    found = planned().about(planned().experiments)
-    found._known = dict(found._known)
-    return found
 
 
 def numbers(text: str) -> set[str]:
@@ -123,10 +86,10 @@ def test_marks_and_reasons(work):
         assert all(line.startswith(known) for line in lines)
 
 
-def test_cells():
+def test_cells(work):
     assert beside(None, None) == "–"
     assert beside(None, 83.61) == "– (83.6)"
-    cell = next(cell for cell in Findings(planned()).cells("node-table") if cell.published is None)
+    cell = next(cell for cell in Findings(work).cells("node-table") if cell.published is None)
     assert beside(cell, None) == f"{cell.mean:.1f} ± {cell.std:.1f}"
     alone = replace(cell, seeds=cell.seeds[:1])
     assert beside(alone, None) == f"{alone.mean:.1f}"
@@ -152,7 +115,7 @@ def test_noise_tables_have_means_and_the_best_in_bold(work):
 
 
 def test_what_has_not_run_is_missing_and_said_to_be(work):
-    for cell in planned().cells():
+    for cell in list(work.cells()):
         if cell.series.graph == "dblp" or cell.experiment.name == "depth":
             for seed in cell.seeds:
                 work._known.pop(work._spec(cell.series, cell.value, cell.candidate, seed)[1], None)
@@ -170,25 +133,12 @@ def test_what_has_not_run_is_missing_and_said_to_be(work):
 def test_short_runs_say_so(work):
     assert "**This is a short run: 2 of 10 seeds.**" in results_page(Findings(work), {})
     some = {name: EXPERIMENTS[name] for name in ("sensitivity-k", "fixed-learnable")}
-    capped = Reproduction(list(some.values()), Nothing(), Setting("cpu", SEEDS, 2))
+    capped = Reproduction(list(some.values()), work.store, Setting("cpu", SEEDS, 2))
     assert "**This is a short run: 10 of 10 seeds and at most 2 epochs.**" in results_page(Findings(capped), {})
-    full = Reproduction(list(some.values()), Nothing(), Setting("cpu"))
+    full = Reproduction(list(some.values()), work.store, Setting("cpu"))
     page = results_page(Findings(full), {})
     assert "short run" not in page
     assert all(f"`{name}` ({e.title}): all of it." in page for name, e in some.items())
-
-
-def test_costs_count_shared_runs_once(work):
-    took = results_page(Findings(work), {}).partition("## What it took")[2]
-    assert f"| all, each run once | {len(work.used()):,} |" in took
-    level = work.about([EXPERIMENTS["noise-level"]]).used()
-    minutes, seconds = divmod(2 * len(level), 60)
-    hours = f"{minutes // 60} h" if minutes >= 60 else f"{minutes} min {seconds} s"
-    row = next(line for line in took.splitlines() if line.startswith("| `noise-level` "))
-    assert f"| {len(level):,} | {hours}" in row
-    assert "`bigcn reproduce noise-level --device cpu`" in row
-    assert "gpu Some GPU" in took
-    assert "torch\\_geometric 1\\|2" in took
 
 
 def test_names_are_escaped(work):
@@ -268,7 +218,7 @@ def test_the_default_is_the_best_on_validation_where_everyone_has_run(work):
     favourite = ours.candidates[4]
     for number, (series, value) in enumerate(sorted(places, key=str)):
         for candidate in ours.candidates:
-            for seed in SETTING.choice_seeds:
+            for seed in work.setting.choice_seeds:
                 score = 0.9 if candidate is favourite else 0.5 + 0.01 * number
                 found = RunResult(
                     metrics={"accuracy": 0.1, "val_accuracy": score}, seconds=1.0, started="2026-03-01T12:00:00Z"
@@ -284,7 +234,7 @@ def test_the_default_is_the_best_on_validation_where_everyone_has_run(work):
     assert len(rows) == len(ours.candidates)
     assert favourite.describe() in rows[0]
     (series, value), *_ = places
-    del work._known[work._spec(series, value, favourite, SETTING.seeds[0])[1]]
+    del work._known[work._spec(series, value, favourite, work.setting.seeds[0])[1]]
     assert "### Nodes, 14 of 15 places" in results_page(Findings(work), {})
 
 

@@ -1,13 +1,19 @@
-"""The clock against a count of the seconds at which something was under way."""
+"""The clock against a count of the seconds at which something was under way, and what the page says of it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bigcn.experiments.findings import Findings
+from bigcn.experiments.paper import EXPERIMENTS
 from bigcn.experiments.records import RunResult
-from bigcn.report.results_cost import clock_seconds
+from bigcn.experiments.reproduction import Reproduction
+from bigcn.report.results_cost import clock_seconds, costs, time_mark
+from bigcn.report.results_page import results_page
+from bigcn.report.words import duration
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -29,3 +35,50 @@ def test_populations_that_overlap():
 def test_the_clock_counts_every_second_once(runs):
     under_way = {second for start, length in runs for second in range(start, start + length)}
     assert clock_seconds([run(*pair) for pair in runs]) == pytest.approx(len(under_way))
+
+
+def test_costs_count_shared_runs_once(work):
+    took = results_page(Findings(work), {}).partition("## What it took")[2]
+    assert f"| all, each run once | {len(work.used()):,} |" in took
+    level = work.about([EXPERIMENTS["noise-level"]]).used()
+    minutes, seconds = divmod(2 * len(level), 60)
+    hours = f"{minutes // 60} h" if minutes >= 60 else f"{minutes} min {seconds} s"
+    row = next(line for line in took.splitlines() if line.startswith("| `noise-level` "))
+    assert f"| {len(level):,} | {hours}" in row
+    assert "`bigcn reproduce noise-level --device cpu`" in row
+    assert "gpu Some GPU" in took
+    assert "torch\\_geometric 1\\|2" in took
+
+
+def test_costs_of_earlier_stores_are_added(work):
+    here = costs(work)
+    assert [store["first"] for store in here] == ["2026-03-01T12:00:00.000000+00:00"]
+    # The same store again, as it was when it was smaller, counts once; another one counts beside it.
+    again = costs(with_costs(work, [{**here[0], "all": {"runs": 1}}]))
+    assert again == here
+    other = {**here[0], "first": "2026-02-01", "hosts": ["cpu Old"]}
+    both = with_costs(work, [other])
+    assert costs(both) == [other, *here]
+    took = results_page(Findings(both), {}).partition("## What it took")[2]
+    assert f"| all, each run once | {2 * len(work.used()):,} |" in took
+    assert "- Ran on: cpu Old." in took
+    assert "- When: 2026-02-01 to 2026-03-01." in took
+
+
+def test_the_time_of_the_gpu_is_a_bar(work):
+    seconds = 2 * len(work.used())
+    assert time_mark(work) == (
+        "all experiments, GPU time by the clock",
+        "at most 1 h 0 min",
+        duration(seconds),
+        "missed",
+    )
+    quick = with_costs(work.about([]), [{"all": {"gpu_clock": 600.0}}])
+    assert time_mark(quick)[2:] == ("10 min 0 s", "met")
+    assert time_mark(with_costs(work.about([]), []))[2:] == ("", "not run")
+
+
+def with_costs(work: Reproduction, found: list[dict]) -> Reproduction:
+    other = work.about(work.experiments)
+    other.record = replace(work.record, costs=found)
+    return other

@@ -44,7 +44,7 @@ def reproduce(
         bool | None, typer.Option("--together/--one-by-one", help="Train populations; by default on a GPU.")
     ] = None,
     lacking: Annotated[
-        bool, typer.Option("--lacking", help="Run only what the tables in the folder of results lack, too.")
+        bool, typer.Option("--lacking", help="Run only what the tables lack as well, or have without single seeds.")
     ] = False,
     plan: Annotated[bool, typer.Option("--plan", help="Say what would be run, and stop.")] = False,
     report: Annotated[bool, typer.Option("--report", help="Run nothing; write what store and tables know.")] = False,

@@ -126,17 +126,17 @@ class Reproduction:
             for experiment, series, contender in self._contests()
             if (candidate := self._chosen(experiment, series, contender, self._trusting)) is not None
             for value in series.values or (None,)
-            if not (self._trusting and self.record.cell(experiment, series, contender, candidate, value))
+            if not (self._trusting and self._by_seed(experiment, series, contender, value))
             for seed in self.setting.seeds
         )
 
     def lacking(self) -> "Reproduction":
-        """Returns what neither the store nor the record has in full; what the record has is not run again."""
+        """Returns what neither the store nor the record has with the scores of all seeds; only that is run then."""
         other = self.about(
             [
                 replace(experiment, series=(series,), contenders=(contender,))
                 for experiment, series, contender in self._contests()
-                if any(self._cell(experiment, series, contender, v) is None for v in series.values or (None,))
+                if not all(self._by_seed(experiment, series, contender, v) for v in series.values or (None,))
             ]
         )
         other._trusting = True
@@ -233,6 +233,10 @@ class Reproduction:
             return None
         return Cell(experiment, series, contender, candidate, value, seeds, measured)
 
+    def _by_seed(self, experiment: Experiment, series: Series, contender: Contender, value: float | None) -> bool:
+        cell = self._cell(experiment, series, contender, value)
+        return cell is not None and bool(cell.scores())
+
     def candidates(self) -> list[dict[str, Any]]:
         """Returns what validation chose from: the mean score of every candidate wherever a choice is made."""
         rows: dict[tuple[Any, ...], dict[str, Any]] = {}
@@ -246,6 +250,10 @@ class Reproduction:
     def rows(self) -> list[dict[str, Any]]:
         """Returns the cells as rows of the results."""
         return [cell.row() for cell in self.cells()]
+
+    def began(self) -> str:
+        """Returns when the first run of the store began; the store has one at least."""
+        return min(result.started for result in self._known.values())
 
     def used(self) -> dict[str, RunResult]:
         """Returns the runs that stand behind the experiments, those that validation chose from among them."""

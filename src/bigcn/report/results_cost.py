@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Any
 
+from bigcn.experiments.closeness import Mark
 from bigcn.experiments.findings import Findings
 from bigcn.experiments.records import RunResult
 from bigcn.experiments.reproduction import Reproduction
@@ -17,6 +18,8 @@ processes shared it. By process, each counts all of its time, so that the sum is
 models that train together is divided among them. A run that several experiments share counts for each, and experiments
 that ran at the same time each count the clock. What was run again later, in another store, counts again.
 """
+#: What a GPU may take for everything.
+GPU_SECONDS = 3600.0
 #: What is kept of an experiment, and of all: how many runs, and seconds.
 _COUNTS = ("runs", "gpu_clock", "gpu", "cpu")
 
@@ -48,11 +51,11 @@ def costs(work: Reproduction) -> list[dict[str, Any]]:
     used = work.used()
     if not used:
         return work.record.costs
-    started = sorted(result.started for result in used.values())
+    last = max(result.started for result in used.values())
     by_experiment = {e.name: work.about([e]).used().values() for e in work.experiments}
     here = {
-        "first": started[0],
-        "last": started[-1],
+        "first": work.began(),
+        "last": last,
         "device": work.setting.device,
         "hosts": sorted({_listed(result.host) for result in used.values()}),
         "versions": sorted({_listed(result.versions) for result in used.values()}),
@@ -61,6 +64,20 @@ def costs(work: Reproduction) -> list[dict[str, Any]]:
     }
     # A store is known by its first run: it was smaller when it was written down the last time.
     return [*(store for store in work.record.costs if store["first"] != here["first"]), here]
+
+
+def time_mark(work: Reproduction) -> Mark:
+    """Returns the bar for the time of a GPU, and how much was taken.
+
+    Args:
+        work (Reproduction): The experiments.
+    """
+    taken = _sum(store["all"] for store in costs(work))["gpu_clock"]
+    what, bar = "all experiments, GPU time by the clock", f"at most {duration(GPU_SECONDS)}"
+    if not taken:
+        return Mark(what, bar, "", "not run")
+    again = " (with what was run again)" if len(costs(work)) > 1 else ""
+    return Mark(what, bar, f"{duration(taken)}{again}", "met" if taken <= GPU_SECONDS else "missed")
 
 
 def _count(used: Collection[RunResult]) -> dict[str, float]:

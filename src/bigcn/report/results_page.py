@@ -8,7 +8,7 @@ from bigcn.experiments.contenders import TUNED
 from bigcn.experiments.findings import Findings
 from bigcn.experiments.paper import SEEDS, Experiment, Series
 from bigcn.report import results_tables as tables
-from bigcn.report.results_cost import cost_section
+from bigcn.report.results_cost import cost_section, time_mark
 from bigcn.report.results_default import default_section
 from bigcn.report.results_figures import case_title
 from bigcn.report.results_overview import overview_section
@@ -83,7 +83,7 @@ def _candidates() -> str:
 
 
 def _closeness(findings: Findings) -> str:
-    found = marks(findings)
+    found = [*marks(findings), time_mark(findings.work)]
     states = [mark.state for mark in found]
     summary = f"{states.count('met')} met, {states.count('missed')} missed, {states.count('not run')} not run in full."
     rows = [
