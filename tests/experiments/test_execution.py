@@ -6,7 +6,7 @@ import torch
 from bigcn.experiments import execution
 from bigcn.experiments.comparison import Comparison
 from bigcn.experiments.execution import LocalExecutor, Unit, execute, make_units, run, run_unit
-from bigcn.experiments.graphs import GraphSource
+from bigcn.experiments.graphs import KEPT_BYTES, GraphSource
 from bigcn.experiments.store import RunStore
 from bigcn.nn.registry import model_names
 from bigcn.noise import make_noise
@@ -121,8 +121,8 @@ def test_few_noisy_graphs_are_made_ahead(case, monkeypatch):
 
     listed = specs(("gcn",), case=case, values=(0.01, 0.02, 0.03, 0.04))
     expected = GraphSource().tasks(listed)
-    monkeypatch.setattr("bigcn.experiments.graphs.AHEAD", 3)
-    graphs = Watched(sharers=4)
+    monkeypatch.setattr("bigcn.experiments.graphs.THREADS", 1)
+    graphs = Watched(sharers=KEPT_BYTES["cpu"] // (3 * expected[0].x.nbytes))  # its share is room for three
     for made, other in zip(graphs.tasks(listed), expected, strict=True):
         assert torch.equal(made.x, other.x)
         assert torch.equal(made.edge_index, other.edge_index)

@@ -18,8 +18,6 @@ from bigcn.tasks import LinkPrediction, NodeClassification, Task
 KEPT_BYTES = {"cuda": 12 * 2**30, "cpu": 2**30}
 #: How many noisy graphs are made at the same time; the generators of NumPy let other threads work meanwhile.
 THREADS = 8
-#: How many are made before anyone asks for them: all those of a large population would fill the main memory.
-AHEAD = 4 * THREADS
 
 
 class GraphSource:
@@ -44,16 +42,22 @@ class GraphSource:
         """Begins to make the noisy graphs of units to come, while a GPU trains; on a CPU they would be in the way."""
         for unit in units:
             if unit.together and unit.specs[0].device == "cuda":
-                self._begin(unit.specs[:AHEAD])
+                self._begin(unit.specs[: self._ahead(unit.specs[0])])
 
     def tasks(self, specs: Sequence[RunSpec]) -> list[Task]:
         """Returns the task of each run, on its device."""
         moved: dict[tuple[Any, ...], Tensor] = {}
         out = []
         for place, spec in enumerate(specs):
-            self._begin(spec for spec in specs[place : place + AHEAD] if _noise_key(spec) not in moved)
+            coming = specs[place : place + self._ahead(spec)]
+            self._begin(other for other in coming if _noise_key(other) not in moved)
             out.append(self._task(spec, moved))
         return out
+
+    def _ahead(self, spec: RunSpec) -> int:
+        """Returns how many noisy graphs are made before anyone asks for them: as many as may be kept."""
+        x = load_dataset_once(spec.dataset).x
+        return max(THREADS, self._kept_bytes[spec.device] // (x.numel() * x.element_size()))
 
     def _begin(self, specs: Iterable[RunSpec]) -> None:
         for spec in specs:
