@@ -72,7 +72,7 @@ def change(path: Path, how) -> None:
 
 
 def forget_seeds(row: dict[str, str]) -> dict[str, str]:
-    return {name: text for name, text in row.items() if not name.endswith("scores")}
+    return {name: "" if name.endswith("scores") else text for name, text in row.items()}
 
 
 def test_tables_say_all_that_the_store_did(folder, tmp_path):
@@ -104,6 +104,20 @@ def test_nothing_of_a_full_record_is_lacking(folder):
     assert lacking.choosing() == []
     (folder / "candidates.csv").unlink()
     assert len(empty(read_record(folder)).lacking().choosing()) == 5 * 12 * 3
+
+
+def test_what_was_lacking_counts_once_it_has_run(folder):
+    (folder / "candidates.csv").unlink()
+    change(folder / "sensitivity-k.csv", lambda row: row | {"seeds": "9"})
+    change(folder / "noise-rate.csv", lambda row: forget_seeds(row) if row["model"] == "mlp" else row)
+    lacking = empty(read_record(folder)).lacking()
+    ran = {spec.key: made_up(spec) for spec in lacking.reporting()}
+    assert len(ran) == 200 + 5 * 5 * len(SEEDS)
+    lacking._known.update(ran)
+    assert lacking.missing() == (0, 0)
+    work = lacking.about([EXPERIMENTS[name] for name in NAMES])
+    assert work.used().keys() == ran.keys()
+    assert all(cell.scores() for cell in work.cells())
 
 
 def test_one_amount_alone_can_be_lacking(folder):

@@ -98,7 +98,7 @@ class Reproduction:
         """Returns what is known about other experiments; both share it."""
         other = object.__new__(Reproduction)
         other.experiments, other.store, other.setting = list(experiments), self.store, self.setting
-        other.record, other._trusting = self.record, self._trusting
+        other.record, other._trusting = self.record, False
         other._known, other._specs, other._here = self._known, self._specs, self._here
         return other
 
@@ -108,7 +108,7 @@ class Reproduction:
 
     def reporting(self) -> list[RunSpec]:
         """Returns the runs that are reported; those of contenders whose candidate is not chosen yet are left out."""
-        return list(self._reporting().values())
+        return list(self._reporting(self._trusting).values())
 
     def _choosing(self) -> dict[str, RunSpec]:
         return _by_key(
@@ -120,11 +120,11 @@ class Reproduction:
             for seed in self.setting.choice_seeds
         )
 
-    def _reporting(self) -> dict[str, RunSpec]:
+    def _reporting(self, recorded: bool) -> dict[str, RunSpec]:
         return _by_key(
             self._spec(series, value, candidate, seed)
             for experiment, series, contender in self._contests()
-            if (candidate := self._chosen(experiment, series, contender, self._trusting)) is not None
+            if (candidate := self._chosen(experiment, series, contender, recorded)) is not None
             for value in series.values or (None,)
             if not (self._trusting and self._by_seed(experiment, series, contender, value))
             for seed in self.setting.seeds
@@ -197,7 +197,7 @@ class Reproduction:
 
         Where validation has not chosen yet, the runs of the candidate to come are counted too.
         """
-        specs = {*self._choosing(), *self._reporting()}
+        specs = {*self._choosing(), *self._reporting(self._trusting)}
         undecided = sum(
             len(series.values or (None,)) * len(self.setting.seeds) - len(self.setting.choice_seeds)
             for experiment, series, contender in {
@@ -257,7 +257,7 @@ class Reproduction:
 
     def used(self) -> dict[str, RunResult]:
         """Returns the runs that stand behind the experiments, those that validation chose from among them."""
-        keys = {*self._choosing(), *self._reporting()}
+        keys = {*self._choosing(), *self._reporting(recorded=True)}
         return {key: self._known[key] for key in sorted(keys) if key in self._known}
 
     def _spec(self, series: Series, value: float | None, candidate: Candidate, seed: int) -> tuple[RunSpec, str]:
