@@ -21,7 +21,8 @@ import numpy as np
 
 from bigcn.experiments.contenders import WEIGHT_DECAYS, Candidate, Contender
 from bigcn.experiments.paper import CHOICE_SEEDS, LEVELS, MISTAKES, NODE_GRAPHS, PUBMED_MISTAKES, Experiment, Series
-from bigcn.experiments.reproduction import Reproduction, Setting
+from bigcn.experiments.reproduction import Reproduction
+from bigcn.experiments.setting import Setting
 from bigcn.experiments.store import RunStore
 from common import RESULTS, store, this_host
 

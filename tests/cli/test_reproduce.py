@@ -8,7 +8,8 @@ import pytest
 
 from bigcn.experiments.paper import EXPERIMENTS, SEEDS
 from bigcn.experiments.records import RunResult
-from bigcn.experiments.reproduction import Reproduction, Setting
+from bigcn.experiments.reproduction import Reproduction
+from bigcn.experiments.setting import Setting
 from bigcn.experiments.store import RunStore
 
 QUICK = ("sensitivity-k", "--seeds", "1", "--max-epochs", "2", "--device", "cpu")
@@ -20,7 +21,9 @@ def fill(path: Path, device: str, seeds: int = 10, names: tuple[str, ...] = ("se
         work = Reproduction([EXPERIMENTS[name] for name in names], store, Setting(device, SEEDS[:seeds]))
         for spec in work.reporting():
             metrics = {"accuracy": 0.5 + 0.01 * spec.settings["model"]["iterations"] + 0.001 * spec.seed}
-            store.append(spec, RunResult(metrics=metrics, seconds=1.0, started="2026-03-01T12:00:00+00:00"))
+            host = {"gpu": "Some GPU"} if device == "cuda" else {"cpu": "Some CPU"}
+            result = RunResult(metrics=metrics, seconds=1.0, started="2026-03-01T12:00:00+00:00", host=host)
+            store.append(spec, result)
 
 
 def test_list(bigcn):
@@ -39,7 +42,9 @@ def test_list(bigcn):
     ("words", "sentence"),
     [
         (("node-tabel",), "unknown experiment 'node-tabel'; did you mean 'node-table'?"),
-        (("node-table", "--graphs", "corra"), "'--graphs' names 'corra', which is in no experiment"),
+        (("node-table", "--graphs", "corra"), "'--graphs' names 'corra', which none of these experiments has"),
+        (("sensitivity-k", "--graphs", "pubmed"), "'--graphs' names 'pubmed', which none of these experiments has"),
+        (("all", "--report", "--store", "mine.sqlite"), "there is no store of runs at mine.sqlite"),
         (("node-table", "--device", "tpu"), "'--device' must be auto, cpu or cuda (got 'tpu')"),
         (("all", "--report"), "there is no store of runs at runs/reproduce.sqlite and no table in results"),
         (("node-table", "--seeds", "11"), "less than or equal to 10"),
@@ -140,6 +145,7 @@ def test_tables_stand_for_a_store_that_is_gone(bigcn):
     Path("runs/reproduce.sqlite").unlink()
     outcome = bigcn("reproduce", "all", "--report")
     assert outcome.code == 0, outcome.err
+    assert not Path("runs/reproduce.sqlite").exists()
     assert {path: path.read_bytes() for path in before} == before
     plans = (
         bigcn("reproduce", "sensitivity-k", "--device", "cpu", "--plan", "--json", *more)
@@ -149,4 +155,19 @@ def test_tables_stand_for_a_store_that_is_gone(bigcn):
     short = bigcn("reproduce", *QUICK)
     assert short.code == 2
     assert "results has tables of a full run, which a short one would replace" in " ".join(short.err.split())
+    # Elsewhere it may write, and leaves the page alone; the same for all seeds of another store.
+    fill(Path("runs/short.sqlite"), "cpu", seeds=1)
+    elsewhere = ("--store", "runs/short.sqlite", "--results", "short", "--device", "cpu", "--report")
+    assert bigcn("reproduce", "sensitivity-k", "--seeds", "1", *elsewhere).code == 0
+    assert {path.name for path in Path("short").iterdir()} == {"sensitivity-k.csv", "figures"}
     assert {path: path.read_bytes() for path in before} == before
+
+
+def test_rows_of_another_version_are_not_lost_without_a_word(bigcn):
+    fill(Path("runs/reproduce.sqlite"), "cpu")
+    bigcn("reproduce", "all", "--report")
+    table = Path("results/sensitivity-k.csv")
+    table.write_text(table.read_text().replace("k=5,fixed", "k=7,fixed"))
+    Path("runs/reproduce.sqlite").unlink()
+    outcome = bigcn("reproduce", "all", "--report")
+    assert "4 rows of older tables had no place" in " ".join(outcome.err.split())

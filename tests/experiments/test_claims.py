@@ -11,7 +11,8 @@ from bigcn.experiments.findings import APPNP, OURS, PUBLISHED, TUNED, Findings, 
 from bigcn.experiments.paper import EXPERIMENTS, SEEDS
 from bigcn.experiments.published import published_number
 from bigcn.experiments.records import RunResult, RunSpec
-from bigcn.experiments.reproduction import Reproduction, Setting
+from bigcn.experiments.reproduction import Reproduction
+from bigcn.experiments.setting import Setting
 
 SETTING = Setting("cpu", SEEDS[:2])
 

@@ -62,7 +62,7 @@ def _die(unit):
 
 def test_a_process_that_dies_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr(process_executor, "_run", _die)
-    with RunStore(tmp_path / "runs.sqlite") as store, pytest.raises(RuntimeError, match="died"):
+    with RunStore(tmp_path / "runs.sqlite") as store, pytest.raises(ChildProcessError, match="died"):
         execute(specs(("sgc",)), store, executor=ProcessExecutor(1), together=False)
 
 

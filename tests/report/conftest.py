@@ -9,7 +9,8 @@ import pytest
 from bigcn.experiments.comparison import Comparison, ComparisonResult
 from bigcn.experiments.paper import EXPERIMENTS, SEEDS
 from bigcn.experiments.records import RunResult, RunSpec
-from bigcn.experiments.reproduction import Reproduction, Setting
+from bigcn.experiments.reproduction import Reproduction
+from bigcn.experiments.setting import Setting
 
 MODELS = ("bigcn:exact+spectral+rank=16", "bigcn:published", "gcn", "mlp")
 LEVELS = (0.1, 0.5, 0.9)

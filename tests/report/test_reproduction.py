@@ -12,7 +12,8 @@ from bigcn.experiments.findings import Findings
 from bigcn.experiments.paper import EXPERIMENTS, SEEDS
 from bigcn.experiments.published import FIXED_LEARNABLE, LINK_TABLE, NODE_TABLE
 from bigcn.experiments.records import RunResult
-from bigcn.experiments.reproduction import Reproduction, Setting
+from bigcn.experiments.reproduction import Reproduction
+from bigcn.experiments.setting import Setting
 from bigcn.report.reproduction import write_reproduction
 from bigcn.report.results_default import validation_scores
 from bigcn.report.results_figures import figure_of, panels, svg
@@ -192,8 +193,6 @@ def test_files(work, tmp_path):
         "results/node-table.csv",
         "results/noise-rate.csv",
         "results/fixed-learnable.csv",
-        "results/candidates.csv",
-        "results/costs.json",
         "results/figures/noise-rate.svg",
         "results/figures/fixed-learnable.svg",
         "docs/results.md",

@@ -39,13 +39,13 @@ def test_the_clock_counts_every_second_once(runs):
 
 def test_costs_count_shared_runs_once(work):
     took = results_page(Findings(work), {}).partition("## What it took")[2]
-    assert f"| all, each run once | {len(work.used()):,} |" in took
+    assert f"| all, each run of a store once | {len(work.used()):,} |" in took
     level = work.about([EXPERIMENTS["noise-level"]]).used()
     minutes, seconds = divmod(2 * len(level), 60)
     hours = f"{minutes // 60} h" if minutes >= 60 else f"{minutes} min {seconds} s"
     row = next(line for line in took.splitlines() if line.startswith("| `noise-level` "))
     assert f"| {len(level):,} | {hours}" in row
-    assert "`bigcn reproduce noise-level --device cpu`" in row
+    assert "`bigcn reproduce noise-level --device cuda`" in row
     assert "gpu Some GPU" in took
     assert "torch\\_geometric 1\\|2" in took
 
@@ -60,7 +60,7 @@ def test_costs_of_earlier_stores_are_added(work):
     both = with_costs(work, [other])
     assert costs(both) == [other, *here]
     took = results_page(Findings(both), {}).partition("## What it took")[2]
-    assert f"| all, each run once | {2 * len(work.used()):,} |" in took
+    assert f"| all, each run of a store once | {2 * len(work.used()):,} |" in took
     assert "- Ran on: cpu Old." in took
     assert "- When: 2026-02-01 to 2026-03-01." in took
 

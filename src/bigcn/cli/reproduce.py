@@ -1,8 +1,11 @@
 """`bigcn reproduce`: the experiments of the paper, and ours beside them."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -14,12 +17,14 @@ from bigcn.experiments.execution import Executor
 from bigcn.experiments.paper import EXPERIMENTS, SEEDS, Experiment
 from bigcn.experiments.recorded import Record, read_record
 from bigcn.experiments.records import DEVICES, RunResult, RunSpec
-from bigcn.experiments.reproduction import Reproduction, Setting
+from bigcn.experiments.reproduction import Reproduction
+from bigcn.experiments.setting import Setting
 from bigcn.experiments.store import RunStore
 from bigcn.memory import keep_freed_memory
 from bigcn.nn.model_spec import suggest
 from bigcn.report.words import plural
 
+STORE, RESULTS, PAGE = Path("runs/reproduce.sqlite"), Path("results"), Path("docs/results.md")
 EXAMPLE = """
 Reruns the experiments of the paper and ours, with published and measured numbers side by side.
 
@@ -36,24 +41,29 @@ that has run; what a table has and the store has not stays in it.
 def reproduce(
     experiments: Annotated[list[str], typer.Argument(help="Names of experiments, all, or list.")],
     graphs: Annotated[str, typer.Option(help="Only these graphs, separated by commas.")] = "",
-    seeds: Annotated[int, typer.Option(help="How many of the ten seeds.", min=1, max=len(SEEDS))] = len(SEEDS),
-    max_epochs: Annotated[int | None, typer.Option(help="A cap on the epochs of every run.", min=1)] = None,
+    seeds: Annotated[
+        int, typer.Option(help="How many of the ten seeds; fewer are a short run.", min=1, max=len(SEEDS))
+    ] = len(SEEDS),
+    max_epochs: Annotated[int | None, typer.Option(help="A cap on the epochs: a short run.", min=1)] = None,
     minutes: Annotated[float | None, typer.Option(help="Begin nothing new after so many minutes.", min=0)] = None,
     max_memory: Annotated[float | None, typer.Option(help="Gigabytes that a population may take.", min=0.01)] = None,
     together: Annotated[
         bool | None, typer.Option("--together/--one-by-one", help="Train populations; by default on a GPU.")
     ] = None,
     lacking: Annotated[
-        bool, typer.Option("--lacking", help="Run only what the tables lack as well, or have without single seeds.")
+        bool, typer.Option("--lacking", help="Run what the tables do not have seed by seed, and nothing else.")
     ] = False,
     plan: Annotated[bool, typer.Option("--plan", help="Say what would be run, and stop.")] = False,
     report: Annotated[bool, typer.Option("--report", help="Run nothing; write what store and tables know.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     executor: ExecutorOption = "local",
     ray_address: RayAddressOption = "",
-    store: Annotated[Path, typer.Option(help="The store of runs.")] = Path("runs/reproduce.sqlite"),
-    results: Annotated[Path, typer.Option(help="The folder for tables and figures.")] = Path("results"),
-    page: Annotated[Path, typer.Option(help="The page to write; none to leave it.")] = Path("docs/results.md"),
+    store: Annotated[Path, typer.Option(help="The store of runs.")] = STORE,
+    results: Annotated[Path, typer.Option(help="The folder for tables and figures.")] = RESULTS,
+    page: Annotated[
+        Path | None,
+        typer.Option(help="The page to write, or none.", show_default="docs/results.md; none with other results"),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")] = False,
 ) -> None:
     if experiments == ["list"]:
@@ -61,14 +71,15 @@ def reproduce(
         return
     chosen = [EXPERIMENTS[name] for name in _resolve(experiments)]
     if graphs:
-        chosen = [_only(experiment, names(graphs.lower(), "--graphs")) for experiment in chosen]
+        chosen = _only(chosen, names(graphs.lower(), "--graphs"))
     record = read_record(results)
-    if report and not store.exists() and not record.cells:
-        raise ValueError(f"there is no store of runs at {store} and no table in {results}")
+    if report and not store.exists() and (store != STORE or not record.cells):
+        raise ValueError(
+            f"there is no store of runs at {store}" + ("" if record.cells else f" and no table in {results}")
+        )
     keep_freed_memory()
     workers = make_executor(executor, ray_address, minutes)
-    store.parent.mkdir(parents=True, exist_ok=True)
-    with RunStore(store) as runs:
+    with _opened(store, plan or report) as runs:
         place = _stored(runs, record, device) if report else executor_device(device, executor)
         setting = Setting(place, SEEDS[:seeds], max_epochs)
         if setting.is_short and record.cells and not plan:
@@ -95,9 +106,12 @@ def reproduce(
         from bigcn.report.reproduction import write_reproduction
 
         # What is written holds all that has run, whatever this call was about.
-        written = write_reproduction(
-            work.about(list(EXPERIMENTS.values())), results, None if str(page) == "none" else page
-        )
+        everything = work.about(list(EXPERIMENTS.values()))
+        if page is None and results == RESULTS:
+            page = PAGE
+        written = write_reproduction(everything, results, None if str(page) == "none" else page)
+        if gone := record.left_out(everything.cells()) if record.cells else 0:
+            errors.print(f"{plural(gone, 'row')} of older tables had no place: their models or candidates are no more")
     if as_json:
         print_json({"rows": work.rows()})
         return
@@ -106,6 +120,16 @@ def reproduce(
 
 
 reproduce.__doc__ = EXAMPLE
+
+
+@contextmanager
+def _opened(store: Path, only_read: bool) -> Iterator[RunStore]:
+    """Opens the store; who only reads one that is not there leaves none behind."""
+    with TemporaryDirectory() as empty:
+        path = Path(empty, "runs.sqlite") if only_read and not store.exists() else store
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with RunStore(path) as runs:
+            yield runs
 
 
 def _carry_out(
@@ -121,13 +145,13 @@ def _carry_out(
             tell(f"{spec.dataset}, {spec.task}, {where}: {spec.model}, seed {spec.seed}")
 
         work.run(on_run, executor, together, max_memory)
-    errors.print(f"{trained:,} runs in {_duration(time.monotonic() - start)}; {work.missing()[0]:,} are left")
+    errors.print(f"{plural(trained, 'run')} in {_duration(time.monotonic() - start)}; {work.missing()[0]:,} are left")
 
 
 def _stored(runs: RunStore, record: Record, device: str) -> str:
     """Returns the device whose runs are reported, which need not be here."""
     if device == "auto":
-        on_gpu = next(iter(runs.rows(device="cuda")), None) or any(s["device"] == "cuda" for s in record.costs)
+        on_gpu = next(iter(runs.rows(device="cuda")), None) or any(s["all"].get("gpu") for s in record.costs)
         return "cuda" if on_gpu else "cpu"
     if device not in DEVICES:
         raise ValueError(f"'--device' must be auto, cpu or cuda (got {device!r})")
@@ -135,7 +159,7 @@ def _stored(runs: RunStore, record: Record, device: str) -> str:
 
 
 def _resolve(listed: list[str]) -> list[str]:
-    if listed == ["all"]:
+    if "all" in listed:
         return list(EXPERIMENTS)
     for name in listed:
         if name not in EXPERIMENTS:
@@ -143,11 +167,11 @@ def _resolve(listed: list[str]) -> list[str]:
     return list(dict.fromkeys(listed))
 
 
-def _only(experiment: Experiment, graphs: tuple[str, ...]) -> Experiment:
-    unknown = [graph for graph in graphs if all(graph != s.graph for e in EXPERIMENTS.values() for s in e.series)]
-    if unknown:
-        raise ValueError(f"'--graphs' names {unknown[0]!r}, which is in no experiment")
-    return replace(experiment, series=tuple(series for series in experiment.series if series.graph in graphs))
+def _only(experiments: list[Experiment], graphs: tuple[str, ...]) -> list[Experiment]:
+    for graph in graphs:
+        if all(graph != series.graph for experiment in experiments for series in experiment.series):
+            raise ValueError(f"'--graphs' names {graph!r}, which none of these experiments has")
+    return [replace(e, series=tuple(series for series in e.series if series.graph in graphs)) for e in experiments]
 
 
 def _print_list(as_json: bool) -> None:

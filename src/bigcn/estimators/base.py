@@ -191,6 +191,10 @@ class GraphEstimator(BaseEstimator):
             trained = {"node": "labels of nodes", "link": "links"}.get(checkpoint.task or "", "no table")
             raise CheckpointError(f"{folder} was trained for {trained}, which {cls.__name__} cannot take up")
         details = checkpoint.details
+        if "estimator" not in details:
+            raise CheckpointError(
+                f"{folder} was trained on shards and knows no tables: predict on shards, or use BiGCN.from_pretrained"
+            )
         try:
             self = cls(**{**details["estimator"]["parameters"], "device": device})
             self.model_, self.encoding_ = checkpoint.model, checkpoint.encoding

@@ -28,7 +28,7 @@ _FEW_LINKS = {"isolated": "accuracy_isolated", "low_degree": "accuracy_low_degre
 
 @dataclass(frozen=True)
 class Measured:
-    """What the runs of a cell gave, one for each seed; scores are fractions.
+    """What the runs of a cell gave, one for each seed; scores are fractions, rounded as tables have them.
 
     Args:
         mean, std (float): Mean and standard deviation of the metric of the task.
@@ -56,19 +56,19 @@ class Measured:
         """
         pairs = list(zip(seeds, results, strict=True))
         by_seed = {
-            name: {seed: result.metrics[name] for seed, result in pairs if name in result.metrics}
+            name: {seed: _digits(result.metrics[name]) for seed, result in pairs if name in result.metrics}
             for name in (f"val_{metric}", *_FEW_LINKS.values())
         }
-        means = {name: float(np.mean(list(scores.values()))) for name, scores in by_seed.items() if scores}
-        own = {seed: result.metrics.get(metric, 0.0) for seed, result in pairs}
+        means = {name: _digits(np.mean(list(scores.values()))) for name, scores in by_seed.items() if scores}
+        own = {seed: _digits(result.metrics.get(metric, 0.0)) for seed, result in pairs}
         scores = list(own.values())
         return cls(
-            float(np.mean(scores)),
-            float(np.std(scores, ddof=1)) if len(scores) > 1 else 0.0,
+            _digits(np.mean(scores)),
+            _digits(np.std(scores, ddof=1)) if len(scores) > 1 else 0.0,
             means,
             {metric: own, **{name: by_seed[name] for name in _FEW_LINKS.values()}},
-            float(np.mean([result.epochs or 0 for result in results])),
-            float(np.sum([result.seconds for result in results])),
+            _digits(np.mean([result.epochs or 0 for result in results])),
+            _digits(np.sum([result.seconds for result in results])),
         )
 
     @classmethod
@@ -82,9 +82,9 @@ class Measured:
         columns = {f"val_{row['metric']}": "validation", **{name: column for column, name in _FEW_LINKS.items()}}
         kept = {row["metric"]: "scores", **{name: f"{column}_scores" for column, name in _FEW_LINKS.items()}}
         return cls(
-            float(row["mean"]),
-            float(row["std"]),
-            {name: float(row[column]) for name, column in columns.items() if row[column]},
+            _fraction(row["mean"]),
+            _fraction(row["std"]),
+            {name: _fraction(row[column]) for name, column in columns.items() if row[column]},
             {name: _read_scores(row.get(column) or "", seeds) for name, column in kept.items()},
             float(row["epochs"]),
             float(row["seconds"]),
@@ -176,26 +176,44 @@ class Cell:
             **{column: self.mean_of(metric) for column, metric in _FEW_LINKS.items()},
             "epochs": measured.epochs,
             "seconds": measured.seconds,
-            "scores": write_scores(self.scores()),
-            **{f"{column}_scores": write_scores(self.scores(metric)) for column, metric in _FEW_LINKS.items()},
+            "scores": write_scores(self.scores(), self.seeds),
+            **{
+                f"{column}_scores": write_scores(self.scores(metric), self.seeds)
+                for column, metric in _FEW_LINKS.items()
+            },
         }
         return {column: row[column] for column in COLUMNS}
 
 
-def write_scores(scores: Mapping[int, float]) -> str:
-    """Writes scores in the order of their seeds.
+def write_scores(scores: Mapping[int, float], seeds: Sequence[int]) -> str:
+    """Writes scores in the order of their seeds, and a dash for a seed without one; nothing if there are none.
 
     Example:
-        >>> write_scores({10: 0.25, 5: 0.8271234})
-        '0.827123 0.25'
+        >>> write_scores({10: 0.25, 5: 0.827}, (5, 10, 15))
+        '0.827 0.25 -'
     """
-    return " ".join(f"{round(score, 6):g}" for _, score in sorted(scores.items()))
+    return " ".join(f"{scores[seed]:g}" if seed in scores else "-" for seed in seeds) if scores else ""
 
 
 def _read_scores(text: str, seeds: Sequence[int]) -> dict[int, float]:
-    scores = [float(word) for word in text.split()]
-    # Where a run has no such score, nobody knows whose the others are.
-    return dict(zip(seeds, scores, strict=True)) if len(scores) == len(seeds) else {}
+    words = text.split()
+    if not words:
+        return {}
+    if len(words) != len(seeds):
+        raise ValueError(f"there are {len(words)} scores for {len(seeds)} seeds")
+    return {seed: _fraction(word) for seed, word in zip(seeds, words, strict=True) if word != "-"}
+
+
+def _fraction(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 1:
+        raise ValueError(f"a score must be from 0 to 1 (got {text!r})")
+    return value
+
+
+def _digits(value: Any) -> float:
+    """Rounds a number: more digits are noise, and differ between machines."""
+    return round(float(value), 6)
 
 
 @dataclass(frozen=True)

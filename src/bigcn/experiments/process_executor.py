@@ -6,11 +6,12 @@ meanwhile: a few processes beside each other fill both. On a CPU each takes its 
 
 import multiprocessing
 import os
+import signal
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 from bigcn.experiments.execution import Unit, run_unit
 from bigcn.experiments.graphs import GraphSource
@@ -51,6 +52,7 @@ class ProcessExecutor:
                 for _ in range(count)
             ]
             running: dict[Future[list[RunResult]], tuple[int, Unit]] = {}
+            processes = [pool.submit(os.getpid) for pool in pools]
             try:
                 while True:
                     if self.deadline is not None and time.monotonic() > self.deadline:
@@ -67,10 +69,13 @@ class ProcessExecutor:
                         _, unit = running.pop(future)
                         yield unit, future.result()
             except BrokenProcessPool:
-                raise RuntimeError("a process that carried out runs died; finished runs are stored") from None
+                raise ChildProcessError("a process that carried out runs died; finished runs are stored") from None
             finally:
-                for future in running:
-                    future.cancel()
+                # Whoever breaks off does not wait for units whose results nobody would store.
+                for process in processes if running else ():
+                    if process.done() and process.exception() is None:
+                        with suppress(ProcessLookupError):
+                            os.kill(process.result(), signal.SIGTERM)
 
 
 class Waiting:

@@ -2,13 +2,13 @@
 
 import csv
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bigcn.experiments.cells import Measured, protocol_of
+from bigcn.experiments.cells import Cell, Measured, protocol_of
 from bigcn.experiments.contenders import Candidate, Contender
 from bigcn.experiments.paper import EXPERIMENTS, SEEDS, Experiment, Series
 
@@ -51,6 +51,11 @@ class Record:
         found = [candidate for candidate in contender.among(series.task) if candidate.describe() in words]
         return found[0] if len(found) == len(words) == 1 else None
 
+    def left_out(self, cells: Iterable[Cell]) -> int:
+        """Returns how many of its rows have no place among some cells: their model or its candidate is gone."""
+        known = {_cell_place(cell.experiment, cell.series, cell.contender, cell.value) for cell in cells}
+        return len(self.cells.keys() - known)
+
     def mean_validation(self, series: Series, value: float | None, candidate: Candidate) -> float | None:
         """Returns the mean validation score of a candidate over the seeds of the choice."""
         return self.validation.get((*_where(series, value), candidate.describe()))
@@ -73,6 +78,7 @@ def read_record(folder: Path) -> Record:
         validation = {(*_place(row), row["candidate"]): float(row["validation"]) for row in _rows(path)}
     with _readable(folder / COSTS) as path:
         costs = json.loads(path.read_text("utf-8")) if path.exists() else []
+        _check_costs(costs)
     return Record(cells, validation, costs)
 
 
@@ -91,6 +97,18 @@ def candidate_row(
         mean,
     )
     return dict(zip(CANDIDATE_COLUMNS, line, strict=True))
+
+
+def _check_costs(costs: Any) -> None:
+    kinds = {"first": str, "last": str, "hosts": list, "versions": list, "experiments": dict, "all": dict}
+    if not isinstance(costs, list) or not all(
+        isinstance(store, dict) and all(isinstance(store.get(name), kind) for name, kind in kinds.items())
+        for store in costs
+    ):
+        raise ValueError("it must be a list of what stores took")
+    for counts in (counts for store in costs for counts in (store["all"], *store["experiments"].values())):
+        if not isinstance(counts, dict) or not all(isinstance(value, int | float) for value in counts.values()):
+            raise ValueError("what a store took must be numbers")
 
 
 @contextmanager

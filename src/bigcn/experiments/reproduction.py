@@ -1,67 +1,20 @@
 """Carrying out the experiments of :mod:`bigcn.experiments.paper`: the plan, the choice on validation data, the rows."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from bigcn.experiments.cells import Cell, Measured, protocol_of
+from bigcn.experiments.cells import Cell, Measured
 from bigcn.experiments.contenders import Candidate, Contender
 from bigcn.experiments.execution import Executor, execute
-from bigcn.experiments.paper import CHOICE_SEEDS, SEEDS, Experiment, Series
+from bigcn.experiments.paper import Experiment, Series
 from bigcn.experiments.recorded import Record, candidate_row
 from bigcn.experiments.records import RunResult, RunSpec
-from bigcn.experiments.specs import METRICS, make_run
+from bigcn.experiments.setting import Setting, make_spec
+from bigcn.experiments.specs import METRICS
 from bigcn.experiments.store import RunStore
-from bigcn.training.config import PUBLISHED_STOPPING
-
-
-@dataclass(frozen=True)
-class Setting:
-    """How the experiments are run.
-
-    Args:
-        device (str): Where missing runs are carried out, :obj:`"cpu"` or :obj:`"cuda"`; what has run elsewhere counts.
-        seeds (tuple[int, ...], optional): The seeds. (default: the ten of the released code)
-        max_epochs (int, optional): A cap on the epochs of every run. (default: the paper's)
-    """
-
-    device: str
-    seeds: tuple[int, ...] = SEEDS
-    max_epochs: int | None = None
-
-    @property
-    def is_short(self) -> bool:
-        """Whether less is run than the paper asks for."""
-        return self.seeds != SEEDS or self.max_epochs is not None
-
-    @property
-    def choice_seeds(self) -> tuple[int, ...]:
-        """The seeds that validation chooses with."""
-        return self.seeds[: len(CHOICE_SEEDS)]
-
-
-def make_spec(setting: Setting, series: Series, value: float | None, candidate: Candidate, seed: int) -> RunSpec:
-    """Returns one run of an experiment."""
-    training = dict(candidate.training)
-    if series.task == "link":
-        training.pop("max_epochs", None)  # it always trains for 100
-    if setting.max_epochs is not None:
-        usual = PUBLISHED_STOPPING[series.task]["max_epochs"]
-        training["max_epochs"] = min(setting.max_epochs, training.get("max_epochs", usual))
-    return make_run(
-        candidate.model,
-        task=series.task,
-        dataset=series.graph,
-        protocol=protocol_of(series),
-        case=series.case,
-        value=value,
-        seed=seed,
-        device=setting.device,
-        settings=candidate.settings,
-        training=training,
-    )
 
 
 class Reproduction:
@@ -115,7 +68,7 @@ class Reproduction:
             self._spec(*series.decided_at, candidate, seed)
             for experiment, series, contender in self._contests()
             if len(candidates := contender.among(series.task)) > 1
-            and not (self._trusting and self._chosen(experiment, series, contender))
+            and not (self._trusting and self._wanted(experiment, series, contender))
             for candidate in candidates
             for seed in self.setting.choice_seeds
         )
@@ -124,9 +77,9 @@ class Reproduction:
         return _by_key(
             self._spec(series, value, candidate, seed)
             for experiment, series, contender in self._contests()
-            if (candidate := self._chosen(experiment, series, contender, recorded)) is not None
+            if (candidate := self._wanted(experiment, series, contender, recorded)) is not None
             for value in series.values or (None,)
-            if not (self._trusting and self._by_seed(experiment, series, contender, value))
+            if not (self._trusting and self._has_seeds(experiment, series, contender, candidate, value))
             for seed in self.setting.seeds
         )
 
@@ -136,7 +89,10 @@ class Reproduction:
             [
                 replace(experiment, series=(series,), contenders=(contender,))
                 for experiment, series, contender in self._contests()
-                if not all(self._by_seed(experiment, series, contender, v) for v in series.values or (None,))
+                if (candidate := self._wanted(experiment, series, contender)) is None
+                or not all(
+                    self._has_seeds(experiment, series, contender, candidate, v) for v in series.values or (None,)
+                )
             ]
         )
         other._trusting = True
@@ -160,18 +116,31 @@ class Reproduction:
         assert best is not None
         return best[1]
 
-    def _chosen(
+    def _wanted(
         self, experiment: Experiment, series: Series, contender: Contender, recorded: bool = True
     ) -> Candidate | None:
+        """Returns what validation chooses, or had chosen where nothing else is known."""
         choice = self.choice(series, contender)
         return self.record.chosen(experiment, series, contender) if choice is None and recorded else choice
+
+    def _shown(self, experiment: Experiment, series: Series, contender: Contender) -> Candidate | None:
+        """Returns what is reported: what validation chooses, and until that has run everywhere, what is recorded."""
+        wanted, before = (
+            self._wanted(experiment, series, contender),
+            self.record.chosen(experiment, series, contender),
+        )
+        if wanted is None or before is None or wanted is before:
+            return wanted
+        places = ((experiment, series, contender, wanted, value) for value in series.values or (None,))
+        return before if any(self._measured(*place) is None for place in places) else wanted
 
     def validation(self, series: Series, value: float | None, candidate: Candidate) -> float | None:
         """Returns the mean validation score of a candidate over the seeds of the choice, if all have run."""
         results = self._results(series, value, candidate, self.setting.choice_seeds)
         if results is None:
             return self.record.mean_validation(series, value, candidate)
-        return float(np.mean([_validation(result, series.task) for result in results]))
+        # As the table of candidates has it, so that equals are equals there as well.
+        return round(float(np.mean([_validation(result, series.task) for result in results])), 6)
 
     def run(
         self,
@@ -199,11 +168,12 @@ class Reproduction:
         """
         specs = {*self._choosing(), *self._reporting(self._trusting)}
         undecided = sum(
-            len(series.values or (None,)) * len(self.setting.seeds) - len(self.setting.choice_seeds)
+            len(series.values or (None,)) * len(self.setting.seeds)
+            - len(self.setting.choice_seeds) * (series.decided_at[0] == series)
             for experiment, series, contender in {
                 (s, c.name, c.tuning): (e, s, c) for e, s, c in self._contests()
             }.values()
-            if self._chosen(experiment, series, contender, self._trusting) is None
+            if self._wanted(experiment, series, contender, self._trusting) is None
         )
         return sum(key not in self._known for key in specs) + undecided, len(specs) + undecided
 
@@ -220,22 +190,27 @@ class Reproduction:
                     yield cell
 
     def _cell(self, experiment: Experiment, series: Series, contender: Contender, value: float | None) -> Cell | None:
-        candidate = self._chosen(experiment, series, contender)
+        candidate = self._shown(experiment, series, contender)
         if candidate is None:
             return None
-        seeds = self.setting.seeds
-        results = self._results(series, value, candidate, seeds)
-        if results is None:
-            measured = self.record.cell(experiment, series, contender, candidate, value)
-        else:
-            measured = Measured.of(METRICS[series.task], seeds, results)
+        measured = self._measured(experiment, series, contender, candidate, value)
         if measured is None:
             return None
-        return Cell(experiment, series, contender, candidate, value, seeds, measured)
+        return Cell(experiment, series, contender, candidate, value, self.setting.seeds, measured)
 
-    def _by_seed(self, experiment: Experiment, series: Series, contender: Contender, value: float | None) -> bool:
-        cell = self._cell(experiment, series, contender, value)
-        return cell is not None and bool(cell.scores())
+    def _measured(
+        self, experiment: Experiment, series: Series, contender: Contender, candidate: Candidate, value: float | None
+    ) -> Measured | None:
+        results = self._results(series, value, candidate, self.setting.seeds)
+        if results is None:
+            return self.record.cell(experiment, series, contender, candidate, value)
+        return Measured.of(METRICS[series.task], self.setting.seeds, results)
+
+    def _has_seeds(
+        self, experiment: Experiment, series: Series, contender: Contender, candidate: Candidate, value: float | None
+    ) -> bool:
+        measured = self._measured(experiment, series, contender, candidate, value)
+        return measured is not None and bool(measured.by_seed[METRICS[series.task]])
 
     def candidates(self) -> list[dict[str, Any]]:
         """Returns what validation chose from: the mean score of every candidate wherever a choice is made."""
@@ -251,14 +226,21 @@ class Reproduction:
         """Returns the cells as rows of the results."""
         return [cell.row() for cell in self.cells()]
 
-    def began(self) -> str:
-        """Returns when the first run of the store began; the store has one at least."""
-        return min(result.started for result in self._known.values())
-
     def used(self) -> dict[str, RunResult]:
         """Returns the runs that stand behind the experiments, those that validation chose from among them."""
-        keys = {*self._choosing(), *self._reporting(recorded=True)}
+        shown = _by_key(
+            self._spec(series, value, candidate, seed)
+            for experiment, series, contender in self._contests()
+            if (candidate := self._shown(experiment, series, contender)) is not None
+            for value in series.values or (None,)
+            for seed in self.setting.seeds
+        )
+        keys = {*self._choosing(), *self._reporting(recorded=True), *shown}
         return {key: self._known[key] for key in sorted(keys) if key in self._known}
+
+    def starts(self) -> set[str]:
+        """Returns when each run of the store began."""
+        return {result.started for result in self._known.values()}
 
     def _spec(self, series: Series, value: float | None, candidate: Candidate, seed: int) -> tuple[RunSpec, str]:
         # Settings cannot be hashed, so candidates are known by their identity, which is theirs while they are kept.

@@ -38,9 +38,9 @@ def write_reproduction(work: Reproduction, results: Path, page: Path | None) -> 
             figures[experiment.name] = write_bytes(
                 results / "figures" / f"{experiment.name}.svg", svg(figure_of(drawn, experiment.title))
             )
-    if candidates := work.candidates():
-        written.append(_write_table(results / CANDIDATES, CANDIDATE_COLUMNS, candidates))
-    written.append(write_text(results / COSTS, json.dumps(costs(work), indent=1) + "\n"))
+    if not work.setting.is_short:  # which is no record
+        written.append(_write_table(results / CANDIDATES, CANDIDATE_COLUMNS, work.candidates()))
+        written.append(write_text(results / COSTS, json.dumps(costs(work), indent=1) + "\n"))
     written += figures.values()
     if page is not None:
         places = {name: _seen_from(path, page) for name, path in figures.items()}

@@ -35,9 +35,12 @@ def cost_section(findings: Findings) -> str:
     for experiment in work.experiments:
         found = _sum(store["experiments"].get(experiment.name, {}) for store in stores)
         if found["runs"]:
-            command = f"`bigcn reproduce {experiment.name} --device {work.setting.device}`"
+            device = "cuda" if found["gpu"] else work.setting.device
+            command = f"`bigcn reproduce {experiment.name} --device {device}`"
             rows.append([f"`{experiment.name}`", *_shown(found), command])
-    rows.append(["all, each run once", *_shown(_sum(store["all"] for store in stores)), "`bigcn reproduce all`"])
+    rows.append(
+        ["all, each run of a store once", *_shown(_sum(store["all"] for store in stores)), "`bigcn reproduce all`"]
+    )
     heads = ["experiment", "runs", "GPU, by the clock", "GPU, by process", "CPU, by process", "command"]
     return "\n".join(["## What it took\n", _INTRO, tables.table(heads, rows), _hardware(stores)])
 
@@ -54,16 +57,16 @@ def costs(work: Reproduction) -> list[dict[str, Any]]:
     last = max(result.started for result in used.values())
     by_experiment = {e.name: work.about([e]).used().values() for e in work.experiments}
     here = {
-        "first": work.began(),
+        "first": min(work.starts()),
         "last": last,
-        "device": work.setting.device,
         "hosts": sorted({_listed(result.host) for result in used.values()}),
         "versions": sorted({_listed(result.versions) for result in used.values()}),
         "experiments": {name: _count(results) for name, results in by_experiment.items() if results},
         "all": _count(used.values()),
     }
-    # A store is known by its first run: it was smaller when it was written down the last time.
-    return [*(store for store in work.record.costs if store["first"] != here["first"]), here]
+    # A store is known by its first run: it was smaller, or not merged with another, when it was written down before.
+    starts = work.starts()
+    return [*(store for store in work.record.costs if store["first"] not in starts), here]
 
 
 def time_mark(work: Reproduction) -> Mark:
@@ -72,11 +75,12 @@ def time_mark(work: Reproduction) -> Mark:
     Args:
         work (Reproduction): The experiments.
     """
-    taken = _sum(store["all"] for store in costs(work))["gpu_clock"]
+    stores = costs(work)
+    taken = _sum(store["all"] for store in stores)["gpu_clock"]
     what, bar = "all experiments, GPU time by the clock", f"at most {duration(GPU_SECONDS)}"
     if not taken:
         return Mark(what, bar, "", "not run")
-    again = " (with what was run again)" if len(costs(work)) > 1 else ""
+    again = " (with what was run again)" if len(stores) > 1 else ""
     return Mark(what, bar, f"{duration(taken)}{again}", "met" if taken <= GPU_SECONDS else "missed")
 
 
