@@ -1,13 +1,16 @@
 """Units in several processes."""
 
+import multiprocessing
 import os
+import select
 import signal
+import subprocess
+import sys
 import time
 from itertools import pairwise
 
 import pytest
 
-from bigcn.experiments import process_executor
 from bigcn.experiments.comparison import Comparison
 from bigcn.experiments.execution import Unit, execute
 from bigcn.experiments.process_executor import ProcessExecutor, Waiting
@@ -56,14 +59,50 @@ def test_a_process_stays_with_its_graph_and_every_unit_is_taken_once(count):
         assert len({units[0].specs[0].dataset for units in taken}) == count
 
 
-def _die(unit):
-    os.kill(os.getpid(), signal.SIGKILL)
+def begun(processes):
+    """Begins a short unit and one for each process that never ends, and returns once the short one has."""
+    endless = {"max_epochs": 10**9, "patience": None}
+    more = Comparison(dataset="digits", models=("mlp",), seeds=tuple(range(processes)), training=endless).specs()
+    units = ProcessExecutor(processes).run([Unit((spec,)) for spec in (specs()[0], *more)])
+    next(units)
+    return units, multiprocessing.active_children()
 
 
-def test_a_process_that_dies_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr(process_executor, "_run", _die)
-    with RunStore(tmp_path / "runs.sqlite") as store, pytest.raises(ChildProcessError, match="died"):
-        execute(specs(("sgc",)), store, executor=ProcessExecutor(1), together=False)
+def test_a_process_that_dies_is_said():
+    units, (process,) = begun(1)
+    process.kill()
+    with pytest.raises(ChildProcessError, match="died"):
+        next(units)
+
+
+def test_who_breaks_off_does_not_wait_for_what_is_under_way():
+    units, processes = begun(2)
+    units.close()  # as an interruption does
+    assert [process.exitcode for process in processes] == [-signal.SIGTERM] * 2
+
+
+CALLER = """
+import multiprocessing, signal
+from bigcn.experiments.comparison import Comparison
+from bigcn.experiments.execution import Unit
+from bigcn.experiments.process_executor import ProcessExecutor
+short, long = ({"max_epochs": 3}, {"max_epochs": 10**9, "patience": None})
+listed = [Comparison(dataset="digits", models=("mlp",), seeds=(5,), training=t).specs()[0] for t in (short, long)]
+units = ProcessExecutor(1).run([Unit((spec,)) for spec in listed])
+next(units)
+print(multiprocessing.active_children()[0].pid, flush=True)
+signal.pause()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="waits for a process that is no child, as Linux can")
+def test_no_process_outlives_its_caller():
+    with subprocess.Popen([sys.executable, "-c", CALLER], stdout=subprocess.PIPE, text=True) as caller:
+        assert caller.stdout is not None
+        process = os.pidfd_open(int(caller.stdout.readline()))
+        caller.kill()
+    assert select.select([process], [], [], 60)[0], "it works on for nobody"
+    os.close(process)
 
 
 def test_bad_numbers_are_refused():

@@ -7,6 +7,7 @@ meanwhile: a few processes beside each other fill both. On a CPU each takes its 
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -111,8 +112,16 @@ def _begin(threads: int, sharers: int) -> None:
 
     global _graphs
     _graphs = GraphSource(sharers)
+    threading.Thread(target=_end_with_caller, daemon=True).start()
     torch.set_num_threads(threads)
     keep_freed_memory()
+
+
+def _end_with_caller() -> None:
+    """Waits for the caller to end, however it does, and ends this process then: nobody would store its results."""
+    if (caller := multiprocessing.parent_process()) is not None:
+        caller.join()
+        os._exit(1)
 
 
 def _run(unit: Unit) -> list[RunResult]:
