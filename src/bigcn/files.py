@@ -4,7 +4,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PathLike = str | os.PathLike[str]
@@ -42,7 +42,8 @@ def draft_of(target: PathLike) -> Iterator[Path]:
             error.filename, error.filename2 = str(target), None
         raise
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):  # what went wrong before is what is told
+            draft.unlink(missing_ok=True)
 
 
 def write_text(target: PathLike, text: str) -> Path:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from bigcn.distributed.predictions import write_predictions
 from bigcn.distributed.processes import TIMEOUT, Processes, run_process
 from bigcn.distributed.running import ShardedRun, predict_shards, train_shards
+from bigcn.training.checkpoint import Checkpoint, load_checkpoint
 from bigcn.training.config import Progress, TrainConfig
 
 
@@ -69,14 +70,18 @@ def predict_command(shards: Path, model: Path, out: Path, device: str, timeout: 
         out (Path): The table to write.
         device, timeout: See :func:`~bigcn.distributed.processes.run_process`.
     """
-    from bigcn.training.checkpoint import load_checkpoint
+
+    def load() -> Checkpoint:
+        if out.suffix.lower() != ".csv":
+            raise ValueError(f"{out} must end in .csv: predictions for shards are written as nothing else")
+        return load_checkpoint(model)
 
     def work(processes: Processes) -> None:
-        checkpoint = processes.together(lambda: load_checkpoint(model))
+        checkpoint = processes.together(load)
         if checkpoint.task == "link":
             raise ValueError(f"{model} was trained to tell links, and has no classes to predict")
         predictions = predict_shards(shards, processes, checkpoint.model, encoding=checkpoint.encoding)
-        write_predictions(out, predictions, shards, processes)
+        write_predictions(out, predictions, shards, processes, checkpoint.details.get("temperature", 1.0))
 
     run_process(work, device, timeout)
 

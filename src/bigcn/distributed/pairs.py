@@ -14,6 +14,9 @@ from bigcn.distributed.processes import Processes
 PART_STREAM, NEGATIVE_STREAM = 101, 102
 #: After so many draws without a pair that fits, the graph has none left.
 MOST_ATTEMPTS = 100_000
+#: How often pairs that turned out to be edges are drawn again, which takes messages between processes.
+MOST_ROUNDS = 1000
+TOO_DENSE = "the graph has too few pairs of nodes that are not linked to draw from"
 
 
 class PairParts:
@@ -97,7 +100,7 @@ class Negatives:
         stream = key(NEGATIVE_STREAM, self._seed, epoch)
         accepted: list[Query] = []
         waiting = self._next(stream, part, low, high, torch.zeros_like(low))
-        while True:
+        for _ in range(MOST_ROUNDS):  # the same on all processes
             arrived = self._send(waiting)
             linked = self._is_edge(arrived.row, arrived.other)
             accepted.append(arrived.chosen(~linked))
@@ -105,6 +108,7 @@ class Negatives:
             if self._processes.count(len(again.row)) == 0:
                 return Query(*(torch.cat(values) for values in zip(*accepted, strict=True)))
             waiting = self._next(stream, part, again.key_low, again.key_high, again.attempt)
+        raise ValueError(TOO_DENSE)
 
     def _next(self, stream: int, part: int, key_low: Tensor, key_high: Tensor, attempt: Tensor) -> Query:
         """Draws on until each pair is one of two nodes and belongs to the part."""
@@ -121,7 +125,7 @@ class Negatives:
             fits = (first != second) & (self._parts(first, second) == part)
             open_ = open_[~fits]
             if open_.numel() and int(attempt.max()) > MOST_ATTEMPTS:
-                raise ValueError("the graph has too few pairs of nodes that are not linked to draw from")
+                raise ValueError(TOO_DENSE)
         low, high = torch.minimum(one, other), torch.maximum(one, other)
         numbers, others = self._numbers(low), self._numbers(high)
         return Query(numbers, others, low, high, key_low, key_high, attempt)

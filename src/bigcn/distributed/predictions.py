@@ -12,7 +12,9 @@ from bigcn.distributed.shards import Manifest, Shard
 from bigcn.files import PathLike, write_text
 
 
-def write_predictions(path: PathLike, predictions: ShardedPredictions, folder: PathLike, processes: Processes) -> None:
+def write_predictions(
+    path: PathLike, predictions: ShardedPredictions, folder: PathLike, processes: Processes, temperature: float = 1.0
+) -> None:
     """Writes the id, the class and its probability for each node; the first process does.
 
     It gathers 24 bytes for each node, and reads the ids from the shards.
@@ -22,8 +24,10 @@ def write_predictions(path: PathLike, predictions: ShardedPredictions, folder: P
         predictions (ShardedPredictions): The predictions of this process.
         folder (str or path): The folder of shards.
         processes (Processes): The processes.
+        temperature (float, optional): What outputs are divided by before they become probabilities.
+            (default: :obj:`1.0`)
     """
-    share, chosen = predictions.outputs.double().softmax(dim=-1).max(dim=-1)
+    share, chosen = (predictions.outputs.double() / temperature).softmax(dim=-1).max(dim=-1)
     rows = torch.as_tensor(predictions.rows.copy(), device=share.device).double()
     gathered = processes.gather_rows(torch.stack([rows, chosen.double(), share], dim=1))
 

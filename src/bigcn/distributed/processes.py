@@ -54,7 +54,9 @@ class Processes:
             return
         if self.device.type == "cuda":
             self.device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
-            if self.device.index >= torch.cuda.device_count():
+            # All of them ask for all, so that the first, which speaks for them, knows it too.
+            local = int(os.environ.get("LOCAL_WORLD_SIZE", self.device.index + 1))
+            if max(local, self.device.index + 1) > torch.cuda.device_count():
                 raise ValueError(
                     f"'--device cuda' needs a GPU for each process, and this machine has {torch.cuda.device_count()}"
                 )

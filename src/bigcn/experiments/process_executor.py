@@ -58,8 +58,8 @@ class ProcessExecutor:
                 while True:
                     if self.deadline is not None and time.monotonic() > self.deadline:
                         waiting.clear()
-                    # One ahead for each, so that none waits for the caller.
-                    for ahead in range(2):
+                    # One ahead for each, so that none waits for the caller; not when time may be up before it begins.
+                    for ahead in range(2 if self.deadline is None else 1):
                         for place, pool in enumerate(pools):
                             busy = sum(owner == place for owner, _ in running.values())
                             if busy <= ahead and (unit := waiting.next(place)) is not None:

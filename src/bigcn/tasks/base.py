@@ -71,6 +71,11 @@ class Task(ABC):
     def answers(self, out: Tensor, *scored: Tensor) -> Tensor:
         """Returns the answers to all that is validated or tested, in one dimension; it can be mapped likewise."""
 
+    @property
+    def num_validated(self) -> int | None:
+        """How many of the answers, from the first on, are those of validation, if that can differ between tasks."""
+        return None
+
     def right_answers(self) -> Tensor | None:
         """Returns what answers are compared with when they are judged, if that can differ between tasks of a graph."""
         return None

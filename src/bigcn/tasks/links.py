@@ -120,8 +120,12 @@ class LinkPrediction(Task):
     def answers(self, out: Tensor, *scored: Tensor) -> Tensor:
         return pair_scores(F.normalize(out, dim=-1), scored[0]).double()
 
+    @property
+    def num_validated(self) -> int | None:
+        return 2 * self.positives["val"].size(1)
+
     def judge(self, answers: Tensor, right: Tensor | None = None) -> Tensor:
-        return rank_auc(*answers[..., : 2 * self.positives["val"].size(1)].chunk(2, dim=-1))
+        return rank_auc(*answers[..., : self.num_validated].chunk(2, dim=-1))
 
     def scores(self, answers: Tensor) -> Scores:
         sizes = [2 * self.positives[part].size(1) for part in ("val", "test")]

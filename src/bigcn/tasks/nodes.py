@@ -87,6 +87,10 @@ class NodeClassification(Task):
     def answers(self, out: Tensor, *scored: Tensor) -> Tensor:
         return out.index_select(0, scored[0]).argmax(dim=-1)
 
+    @property
+    def num_validated(self) -> int | None:
+        return self._val_answers.numel()
+
     def right_answers(self) -> Tensor | None:
         return self._val_answers
 

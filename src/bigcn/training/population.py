@@ -8,12 +8,13 @@ the step is captured as a CUDA graph.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.modules.batchnorm import _NormBase
 
 from bigcn.tasks.base import Task
 from bigcn.training.config import TrainConfig, TrainResult
@@ -76,6 +77,8 @@ def train_population(
     if not members:
         return []
     _check_alike(members)
+    if _cannot_stack(members):
+        return [_alone(member) for member in members]
     device = members[0].task.x.device
     allowed = _allowed_bytes(device) if max_memory is None else max_memory
     size = max(1, min(len(members), allowed // bytes_per_member(members)))
@@ -93,7 +96,7 @@ def train_population(
             torch.cuda.empty_cache()
             size = -(-size // 2)
             continue
-        except CannotStack:
+        except (CannotStack, NotImplementedError):  # the second of models that look at edges which they do not keep
             results += [_alone(member) for member in part]
         start += len(part)
     return results
@@ -137,10 +140,26 @@ def _alone(member: Member) -> TrainResult | FloatingPointError:
         with torch.no_grad():
             for name, parameter in member.model.named_parameters():
                 parameter.copy_(member.start[name])
+            for part in _running(member.model):
+                part.reset_running_stats()
     try:
         return train(member.model, member.task, member.config, member.seed)
     except FloatingPointError as error:
         return error
+
+
+def _cannot_stack(members: Sequence[Member]) -> bool:
+    """Tells whether members have sparse features, parameters that are not to be learned, or running statistics."""
+    return any(
+        member.task.x.layout != torch.strided
+        or not all(parameter.requires_grad for parameter in member.model.parameters())
+        or any(True for _ in _running(member.model))
+        for member in members
+    )
+
+
+def _running(model: torch.nn.Module) -> Iterator[_NormBase]:
+    return (part for part in model.modules() if isinstance(part, _NormBase) and part.running_mean is not None)
 
 
 def _check_alike(members: Sequence[Member]) -> None:
@@ -155,7 +174,8 @@ def _check_alike(members: Sequence[Member]) -> None:
             raise ValueError("'members' must be on one device")
         if _common(member.config) != _common(first.config):
             raise ValueError("'members' may differ in weight decay and penalty, and in no other part of 'config'")
-    if first.config.restore_best and any(member.start is not None for member in members):
+    shared = len({id(member.model) for member in members}) < len(members)
+    if first.config.restore_best and (shared or any(member.start is not None for member in members)):
         raise ValueError("'members' that share a model cannot restore their best parameters into it")
 
 

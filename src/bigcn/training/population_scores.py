@@ -10,6 +10,7 @@ from torch import Tensor
 from bigcn.tasks.base import Task
 from bigcn.training.config import TrainResult
 from bigcn.training.population_state import PopulationStep
+from bigcn.training.stacking import CannotStack
 
 if TYPE_CHECKING:
     from bigcn.training.population import Member
@@ -132,6 +133,8 @@ class Evaluation:
 def _judge(tasks: Sequence[Task]) -> Callable[[Tensor], Tensor]:
     """Returns how answers of all members are judged: at once where the right answers are the same for all."""
     first = tasks[0]
+    if any(task.num_validated != first.num_validated for task in tasks):
+        raise CannotStack("the members are validated on different numbers of answers")
     right = [answers for task in tasks if (answers := task.right_answers()) is not None]
     if all(answers is right[0] or torch.equal(answers, right[0]) for answers in right):
         return first.judge

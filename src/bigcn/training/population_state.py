@@ -133,7 +133,8 @@ class PopulationStep:
         losses.sum().backward()
         if self.decay is not None:
             for parameter in self.parameters.values():
-                assert parameter.grad is not None
+                if parameter.grad is None:  # of no use to the loss
+                    continue
                 shape = (-1,) + (1,) * (parameter.dim() - 1)
                 parameter.grad.addcmul_(self.decay.to(parameter.dtype).view(shape), parameter.detach())
         self.optimizer.step()

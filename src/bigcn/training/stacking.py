@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from types import BuiltinFunctionType, FunctionType
 from typing import Any, NamedTuple
 
 import torch
@@ -17,7 +18,7 @@ from bigcn.sparse_diagonal import make_room
 
 #: The settings of a filter that are nothing but numbers in its buffers.
 OWN_NUMBERS = ("p", "node_strength", "feature_strength")
-#: Buffers with more entries than this are the same only if they are one.
+#: Tensors with more entries than this are the same only if they are one.
 FEW_NUMBERS = 4096
 
 
@@ -157,7 +158,7 @@ def _structure(model: torch.nn.Module) -> list[tuple[Any, ...]]:
     """Returns all settings of a model; of those that members may have of their own, whether they are zero."""
     found: list[tuple[Any, ...]] = []
     for name, part in model.named_modules():
-        plain = {key: value for key, value in vars(part).items() if isinstance(value, int | float | str | None)}
+        plain = {key: known[0] for key, value in vars(part).items() if (known := _plain(value))}
         del plain["training"]
         if isinstance(part, TwoWayFilter):
             plain |= {key: plain[key] == 0 for key in OWN_NUMBERS}
@@ -165,11 +166,25 @@ def _structure(model: torch.nn.Module) -> list[tuple[Any, ...]]:
     return found
 
 
+def _plain(value: Any) -> tuple[Any] | None:
+    """Returns a setting in a way that can be compared, in brackets; :obj:`None` for what is no setting."""
+    if isinstance(value, int | float | str | None | FunctionType | BuiltinFunctionType):
+        return (value,)
+    if isinstance(value, Tensor):
+        return (_number(value),)
+    if isinstance(value, tuple | list):
+        parts = [_plain(part) for part in value]
+        return None if None in parts else (tuple(part[0] for part in parts if part),)
+    return None
+
+
 def _numbers(model: torch.nn.Module) -> tuple[Any, ...]:
     """Returns what a model may have of its own besides its parameters: its buffers, large ones by their identity."""
-    return tuple(
-        tuple(buffer.flatten().tolist()) if buffer.numel() <= FEW_NUMBERS else id(buffer) for buffer in model.buffers()
-    )
+    return tuple(_number(buffer) for buffer in model.buffers())
+
+
+def _number(tensor: Tensor) -> Any:
+    return tuple(tensor.flatten().tolist()) if tensor.numel() <= FEW_NUMBERS else id(tensor)
 
 
 def _kept_by(model: torch.nn.Module, graph: tuple[Tensor, Tensor, Tensor | None]) -> dict[str, tuple[Any, Any]]:
