@@ -74,9 +74,8 @@ class ProcessExecutor:
             finally:
                 # Whoever breaks off does not wait for units whose results nobody would store.
                 for process in processes if running else ():
-                    if process.done() and process.exception() is None:
-                        with suppress(ProcessLookupError):
-                            os.kill(process.result(), signal.SIGTERM)
+                    with suppress(BrokenProcessPool, ProcessLookupError):
+                        os.kill(process.result(), signal.SIGTERM)  # once it has started, if it has not yet
 
 
 class Waiting:
