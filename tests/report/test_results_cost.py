@@ -67,15 +67,15 @@ def test_costs_of_earlier_stores_are_added(work):
 
 def test_the_time_of_the_gpu_is_a_bar(work):
     seconds = 2 * len(work.used())
-    assert time_mark(work) == (
+    assert time_mark(costs(work)) == (
         "all experiments, GPU time by the clock",
         "at most 1 h 0 min",
         duration(seconds),
         "missed",
     )
     quick = with_costs(work.about([]), [{"all": {"gpu_clock": 600.0}}])
-    assert time_mark(quick)[2:] == ("10 min 0 s", "met")
-    assert time_mark(with_costs(work.about([]), []))[2:] == ("", "not run")
+    assert time_mark(costs(quick))[2:] == ("10 min 0 s", "met")
+    assert time_mark(costs(with_costs(work.about([]), [])))[2:] == ("", "not run")
 
 
 def with_costs(work: Reproduction, found: list[dict]) -> Reproduction:

@@ -61,7 +61,7 @@ class Reproduction:
 
     def reporting(self) -> list[RunSpec]:
         """Returns the runs that are reported; those of contenders whose candidate is not chosen yet are left out."""
-        return list(self._reporting(self._trusting).values())
+        return list(self._reporting().values())
 
     def _choosing(self) -> dict[str, RunSpec]:
         return _by_key(
@@ -73,11 +73,15 @@ class Reproduction:
             for seed in self.setting.choice_seeds
         )
 
-    def _reporting(self, recorded: bool) -> dict[str, RunSpec]:
+    def _reporting(
+        self, pick: Callable[[Experiment, Series, Contender], Candidate | None] | None = None
+    ) -> dict[str, RunSpec]:
+        """Returns the runs of what is to be reported, or of what is picked."""
+        pick = pick or (self._wanted if self._trusting else self._chosen)
         return _by_key(
             self._spec(series, value, candidate, seed)
             for experiment, series, contender in self._contests()
-            if (candidate := self._wanted(experiment, series, contender, recorded)) is not None
+            if (candidate := pick(experiment, series, contender)) is not None
             for value in series.values or (None,)
             if not (self._trusting and self._has_seeds(experiment, series, contender, candidate, value))
             for seed in self.setting.seeds
@@ -116,19 +120,17 @@ class Reproduction:
         assert best is not None
         return best[1]
 
-    def _wanted(
-        self, experiment: Experiment, series: Series, contender: Contender, recorded: bool = True
-    ) -> Candidate | None:
+    def _chosen(self, experiment: Experiment, series: Series, contender: Contender) -> Candidate | None:
+        return self.choice(series, contender)
+
+    def _wanted(self, experiment: Experiment, series: Series, contender: Contender) -> Candidate | None:
         """Returns what validation chooses, or had chosen where nothing else is known."""
-        choice = self.choice(series, contender)
-        return self.record.chosen(experiment, series, contender) if choice is None and recorded else choice
+        return self.choice(series, contender) or self.record.chosen(experiment, series, contender)
 
     def _shown(self, experiment: Experiment, series: Series, contender: Contender) -> Candidate | None:
         """Returns what is reported: what validation chooses, and until that has run everywhere, what is recorded."""
-        wanted, before = (
-            self._wanted(experiment, series, contender),
-            self.record.chosen(experiment, series, contender),
-        )
+        wanted = self._wanted(experiment, series, contender)
+        before = self.record.chosen(experiment, series, contender)
         if wanted is None or before is None or wanted is before:
             return wanted
         places = ((experiment, series, contender, wanted, value) for value in series.values or (None,))
@@ -166,14 +168,14 @@ class Reproduction:
 
         Where validation has not chosen yet, the runs of the candidate to come are counted too.
         """
-        specs = {*self._choosing(), *self._reporting(self._trusting)}
+        specs = {*self._choosing(), *self._reporting()}
         undecided = sum(
             len(series.values or (None,)) * len(self.setting.seeds)
             - len(self.setting.choice_seeds) * (series.decided_at[0] == series)
             for experiment, series, contender in {
                 (s, c.name, c.tuning): (e, s, c) for e, s, c in self._contests()
             }.values()
-            if self._wanted(experiment, series, contender, self._trusting) is None
+            if (self._wanted if self._trusting else self._chosen)(experiment, series, contender) is None
         )
         return sum(key not in self._known for key in specs) + undecided, len(specs) + undecided
 
@@ -228,14 +230,7 @@ class Reproduction:
 
     def used(self) -> dict[str, RunResult]:
         """Returns the runs that stand behind the experiments, those that validation chose from among them."""
-        shown = _by_key(
-            self._spec(series, value, candidate, seed)
-            for experiment, series, contender in self._contests()
-            if (candidate := self._shown(experiment, series, contender)) is not None
-            for value in series.values or (None,)
-            for seed in self.setting.seeds
-        )
-        keys = {*self._choosing(), *self._reporting(recorded=True), *shown}
+        keys = {*self._choosing(), *self._reporting(self._wanted), *self._reporting(self._shown)}
         return {key: self._known[key] for key in sorted(keys) if key in self._known}
 
     def starts(self) -> set[str]:

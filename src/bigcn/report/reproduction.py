@@ -52,13 +52,8 @@ def _write_table(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str,
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows({name: _rounded(value) for name, value in row.items()} for row in rows)
+    writer.writerows(rows)
     return write_text(path, text.getvalue())
-
-
-def _rounded(value: object) -> object:
-    # More digits are noise, and differ between machines.
-    return round(value, 6) if isinstance(value, float) else value
 
 
 def _seen_from(path: Path, page: Path) -> str:

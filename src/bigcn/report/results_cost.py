@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any
 
 from bigcn.experiments.closeness import Mark
-from bigcn.experiments.findings import Findings
 from bigcn.experiments.records import RunResult
 from bigcn.experiments.reproduction import Reproduction
 from bigcn.report import results_tables as tables
@@ -24,13 +23,13 @@ GPU_SECONDS = 3600.0
 _COUNTS = ("runs", "gpu_clock", "gpu", "cpu")
 
 
-def cost_section(findings: Findings) -> str:
+def cost_section(work: Reproduction, stores: list[dict[str, Any]]) -> str:
     """Returns the time of every experiment and of all together, and what they ran on.
 
     Args:
-        findings (Findings): What was measured.
+        work (Reproduction): The experiments.
+        stores (list): What :func:`costs` gives.
     """
-    work, stores = findings.work, costs(findings.work)
     rows: list[list[str]] = []
     for experiment in work.experiments:
         found = _sum(store["experiments"].get(experiment.name, {}) for store in stores)
@@ -69,13 +68,12 @@ def costs(work: Reproduction) -> list[dict[str, Any]]:
     return [*(store for store in work.record.costs if store["first"] not in starts), here]
 
 
-def time_mark(work: Reproduction) -> Mark:
+def time_mark(stores: list[dict[str, Any]]) -> Mark:
     """Returns the bar for the time of a GPU, and how much was taken.
 
     Args:
-        work (Reproduction): The experiments.
+        stores (list): What :func:`costs` gives.
     """
-    stores = costs(work)
     taken = _sum(store["all"] for store in stores)["gpu_clock"]
     what, bar = "all experiments, GPU time by the clock", f"at most {duration(GPU_SECONDS)}"
     if not taken:

@@ -1,6 +1,7 @@
 """The page with every published number beside ours, every claim, what is missing, and what it took."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from bigcn.experiments.claims import CLAIMS
 from bigcn.experiments.closeness import marks
@@ -8,7 +9,7 @@ from bigcn.experiments.contenders import TUNED
 from bigcn.experiments.findings import Findings
 from bigcn.experiments.paper import SEEDS, Experiment, Series
 from bigcn.report import results_tables as tables
-from bigcn.report.results_cost import cost_section, time_mark
+from bigcn.report.results_cost import cost_section, costs, time_mark
 from bigcn.report.results_default import default_section
 from bigcn.report.results_figures import case_title
 from bigcn.report.results_overview import overview_section
@@ -25,15 +26,15 @@ def results_page(findings: Findings, figures: Mapping[str, str]) -> str:
         findings (Findings): What was measured.
         figures (Mapping): Where the figure of an experiment lies, seen from the page, by name.
     """
-    experiments = findings.work.experiments
-    parts = [_opening(findings), overview_section(findings), _closeness(findings), _claims(findings)]
+    experiments, stores = findings.work.experiments, costs(findings.work)
+    parts = [_opening(findings), overview_section(findings), _closeness(findings, stores), _claims(findings)]
     for experiment in experiments:
         body = _section(findings, experiment)
         if body:
             # A table has its published numbers even where nothing has run, so its figure may still be missing.
             picture = f"![{experiment.title}]({figures[experiment.name]})\n" if experiment.name in figures else ""
             parts.append(_joined(f"## {experiment.title} (`{experiment.name}`)\n", picture, body))
-    parts += [_few_links(findings), default_section(findings), _missing(findings), cost_section(findings)]
+    parts += [_few_links(findings), default_section(findings), _missing(findings), cost_section(findings.work, stores)]
     return _joined(*parts)
 
 
@@ -82,8 +83,8 @@ def _candidates() -> str:
     return f"{number} candidates for each of {len(TUNED)} models"
 
 
-def _closeness(findings: Findings) -> str:
-    found = [*marks(findings), time_mark(findings.work)]
+def _closeness(findings: Findings, stores: list[dict[str, Any]]) -> str:
+    found = [*marks(findings), time_mark(stores)]
     states = [mark.state for mark in found]
     summary = f"{states.count('met')} met, {states.count('missed')} missed, {states.count('not run')} not run in full."
     rows = [
