@@ -9,9 +9,12 @@ def test_command(bigcn, tmp_path):
     document = json.loads(outcome.out)
     assert all(row.keys() >= COLUMNS for row in document["rows"])
     assert json.loads((tmp_path / "bench.json").read_text()) == document
+    quick = json.loads(bigcn("bench", "peers", "--quick", "--graphs", "digits", "--rounds", "2", "--json").out)
+    assert {row["graph"] for row in quick["rows"]} == {"digits"}
     for words, part in (
         (("bench", "speed"), "speed"),
         (("bench", "peers", "--graphs", "nope"), "nope"),
+        (("bench", "peers", "--quick", "--graphs", "nope"), "nope"),
         (("bench", "--rounds", "1"), "--rounds"),
     ):
         outcome = bigcn(*words)

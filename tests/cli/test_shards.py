@@ -84,6 +84,12 @@ def test_two_processes_train_and_predict_what_one_does(tables):
     [
         (("train", "s1", "--label", "kind"), "'--label' is for tables"),
         (("train", "s1", "edges.csv"), "'EDGES' is for tables"),
+        (("train", "s1", "--missing", "fill"), "'--missing' is for tables"),
+        (("train", "s1", "--models", "none"), "'--models' is for tables"),
+        (("train", "s1", "-o", "page"), "'--output' is for tables"),
+        (("train", "s1", "--store", "nodes.csv/runs.sqlite"), "nodes.csv"),
+        (("predict", "m", "s1", "-o", "p.csv", "--unknown-ids", "skip"), "'--unknown-ids' is for tables"),
+        (("predict", "m", "s1", "-o", "p.csv", "--json"), "'--json' is for tables"),
         (("train", "s2"), "made for 2 processes"),
         (("predict", "m", "s1"), "'--output'"),
     ],

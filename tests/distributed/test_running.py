@@ -4,7 +4,7 @@ import torch
 from torch_geometric.data import Data
 
 from bigcn import BiGCN
-from bigcn.distributed import partition_data
+from bigcn.distributed import joined, partition_data, predict_shards
 from bigcn.tasks import LinkPrediction, NodeClassification
 from bigcn.training import TrainConfig, seeded, train
 
@@ -179,6 +179,15 @@ def test_predictions_equal_the_outputs_of_the_model(spread, graphs, tmp_path):
         outputs = restored(data.x, data.edge_index)
     assert (graphs.by_row(found, "outputs") - outputs).abs().max() < 1e-9
     assert not list(tmp_path.glob("*.run.safetensors"))
+
+
+def test_classes_without_names_are_called_by_their_numbers(graphs, tmp_path):
+    data, _ = graphs.random(classes=3)
+    data.y = None
+    partition_data(data, tmp_path / "shards", 1)
+    with joined() as processes:
+        predictions = predict_shards(tmp_path / "shards", processes, BiGCN(12, 4, 2, out_channels=3))
+    assert predictions.classes == ("0", "1", "2")
 
 
 def test_data_that_is_not_tidy_is_refused(tmp_path):

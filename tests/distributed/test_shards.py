@@ -2,6 +2,7 @@ import json
 
 import pytest
 import torch
+from torch_geometric.data import Data
 
 from bigcn.distributed import Manifest, partition_data
 
@@ -76,7 +77,24 @@ def test_manifests_that_are_not_are_refused(graphs, tmp_path):
     path.write_text(json.dumps(document | {"version": 99}))
     with pytest.raises(ValueError, match="another version of the format"):
         Manifest.load(tmp_path)
+    for field, value in (("sizes", [document["nodes"]]), ("nodes", document["nodes"] + 1), ("parts", 3)):
+        path.write_text(json.dumps(document | {field: value}))
+        with pytest.raises(ValueError, match="the sizes of its parts do not fit"):
+            Manifest.load(tmp_path)
     del document["sizes"]
     path.write_text(json.dumps(document))
     with pytest.raises(ValueError, match="fields are missing or unknown"):
         Manifest.load(tmp_path)
+
+
+def test_graphs_that_nothing_can_learn_from_are_refused(graphs, tmp_path):
+    data, _ = graphs.random()
+    for y in (data.y.float(), data.y[:-1], data.y[:, None]):
+        with pytest.raises(ValueError, match="one class number for each node"):
+            partition_data(Data(x=data.x, edge_index=data.edge_index, y=y), tmp_path / "shards", 2)
+    holes = data.x.clone()
+    holes[0, 0] = float("nan")
+    for x in (holes, holes.to_sparse(), holes.to_sparse_csr()):
+        with pytest.raises(ValueError, match=r"'data.x' must be finite"):
+            partition_data(Data(x=x, edge_index=data.edge_index), tmp_path / "shards", 2)
+    assert not (tmp_path / "shards").exists()

@@ -15,7 +15,8 @@ from bigcn.experiments.records import current_versions, describe_host, utc_now
 from bigcn.files import write_text
 from bigcn.memory import keep_freed_memory
 
-GRAPHS = "cora,citeseer,pubmed,dblp,computers,photo"
+GRAPHS, QUICK_GRAPHS = "cora,citeseer,pubmed,dblp,computers,photo", "digits,cora"
+ROUNDS, QUICK_ROUNDS = 9, {"direct": 3, "peers": 5, "settings": 5}
 #: Benches that run on graphs.
 ON_GRAPHS = {"direct": against_direct, "peers": against_peer, "settings": against_settings}
 BENCHES = (*ON_GRAPHS, "growth")
@@ -23,9 +24,14 @@ BENCHES = (*ON_GRAPHS, "growth")
 
 def bench(
     benches: Annotated[str, typer.Argument(help="Which: " + ", ".join(BENCHES) + ".")] = ",".join(BENCHES),
-    graphs: Annotated[str, typer.Option(help="Graphs, separated by commas.")] = GRAPHS,
+    graphs: Annotated[
+        str | None, typer.Option(help="Graphs, separated by commas.", show_default=f"{GRAPHS}; quick: {QUICK_GRAPHS}")
+    ] = None,
     quick: Annotated[bool, typer.Option(help="Digits and Cora, fewer rounds, smaller graphs.")] = False,
-    rounds: Annotated[int, typer.Option(help="How often each contender is timed.", min=2)] = 9,
+    rounds: Annotated[
+        int | None,
+        typer.Option(help="How often each contender is timed.", min=2, show_default=f"{ROUNDS}; quick: 3 or 5"),
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "cpu",
     keep_memory: Annotated[bool, typer.Option(help="Keep freed memory, as the commands that train do.")] = False,
     out: Annotated[Path | None, typer.Option("--output", "-o", help="Also store the results as JSON here.")] = None,
@@ -45,17 +51,18 @@ def bench(
     if keep_memory:
         keep_freed_memory()
     rows: list[dict[str, Any]] = []
-    for name in names("digits,cora" if quick else graphs, "--graphs") if ON_GRAPHS.keys() & set(chosen) else ():
+    listed = names(graphs or (QUICK_GRAPHS if quick else GRAPHS), "--graphs")
+    for name in listed if ON_GRAPHS.keys() & set(chosen) else ():
         try:
             data = load_dataset(name).to(where)
         except DatasetUnavailable as missing:
-            if not quick:
+            if not quick or graphs:
                 raise
             errors.print(f"left out: {missing}", markup=False)
             continue
         for key, measure in ON_GRAPHS.items():
             if key in chosen:
-                turns = rounds if not quick else 3 if key == "direct" else 5
+                turns = rounds or (QUICK_ROUNDS[key] if quick else ROUNDS)
                 rows += _told(list(measure(name, data, turns, where)), as_json)
     if "growth" in chosen:
         sizes = (10_000, 30_000, 100_000) if quick else (10_000, 30_000, 100_000, 300_000, 1_000_000)

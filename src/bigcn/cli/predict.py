@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 def predict(
+    context: typer.Context,
     model: Annotated[Path, typer.Argument(help="The folder that 'bigcn train' saved.", show_default=False)],
     nodes: own.Nodes,
     edges: own.Edges = None,
@@ -52,7 +53,7 @@ def predict(
     if shards.is_sharded(nodes):
         if to_screen:
             raise ValueError("'--output' must name a table to write the predictions for shards to")
-        shards.refuse_options({"EDGES": edges, "--all-probabilities": all_probabilities, "--json": as_json})
+        shards.refuse_options(context, "model", "nodes", "out", "device")
         predict_command(nodes, model, out, where)
         return
     checkpoint = load_checkpoint(model, where)

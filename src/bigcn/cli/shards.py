@@ -5,6 +5,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from bigcn.cli.common import output, print_json
 from bigcn.distributed.commands import train_command
 from bigcn.distributed.running import ShardedRun
@@ -21,11 +23,20 @@ def is_sharded(nodes: Path) -> bool:
     return nodes.is_dir() and (nodes / MANIFEST).exists()
 
 
-def refuse_options(given: dict[str, Any]) -> None:
-    """Refuses options that speak of tables, which shards no longer are."""
-    for option, value in given.items():
-        if value:
-            raise ValueError(f"'{option}' is for tables: shards were read, split and named by 'bigcn partition'")
+def refuse_options(context: typer.Context, *allowed: str) -> None:
+    """Refuses options that were given and speak of tables, which shards no longer are.
+
+    Args:
+        context (typer.Context): The running command.
+        *allowed (str): The names of the parameters that shards have a use for.
+    """
+    for parameter in context.command.params:
+        assert parameter.name is not None
+        source = context.get_parameter_source(parameter.name)
+        if parameter.name in allowed or source is None or source.name == "DEFAULT":
+            continue
+        named = parameter.name.upper() if parameter.param_type_name == "argument" else parameter.opts[0]
+        raise ValueError(f"'{named}' is for tables: shards were read, split and named by 'bigcn partition'")
 
 
 def train_on_shards(
@@ -46,6 +57,7 @@ def train_on_shards(
         folder (Path): The shards.
         task, save, force, seed, max_epochs, device, store, name, as_json: See `bigcn train`.
     """
+    store.parent.mkdir(parents=True, exist_ok=True)  # before anything is trained, not after
     training = DEFAULT_TRAINING[task] | ({} if max_epochs is None else {"max_epochs": max_epochs})
     config, model = TrainConfig(**training), dict(DEFAULT_MODEL[task])
     started = utc_now()
@@ -82,7 +94,6 @@ def _remember(
     name: str | None,
     started: str,
 ) -> None:
-    store.parent.mkdir(parents=True, exist_ok=True)
     spec = RunSpec(
         task=task,
         dataset=PREFIX + (name or folder.resolve().name),

@@ -49,6 +49,7 @@ A graph too large for one process:  bigcn partition nodes.parquet edges.parquet 
 
 
 def train(
+    context: typer.Context,
     nodes: own.Nodes,
     edges: own.Edges = None,
     label: own.Label = None,
@@ -87,9 +88,9 @@ def train(
     where = resolve_device(device)
     keep_freed_memory()
     if shards.is_sharded(nodes):
-        tables: dict[str, Any] = {"EDGES": edges, "--label": label, "--id": id, "--source": source, "--target": target}
-        tables |= {"--weight": weight, "--features": features, "--split": split, "--no-standardize": no_standardize}
-        shards.refuse_options(tables | {"--dry-run": dry_run, "--resume": resume})
+        # Quick is what training on shards is: the default form alone.
+        used = ("nodes", "task", "save", "quick", "force", "seed", "max_epochs", "device", "store", "name", "as_json")
+        shards.refuse_options(context, *used)
         shards.train_on_shards(nodes, task, save, force, seed, max_epochs, where, store, name, as_json)
         return
     if not dry_run:

@@ -42,12 +42,15 @@ def partition_data(
     graph = graph_of(data)
     owner = assign(graph, parts, method, seed) if isinstance(method, str) else method.astype(np.int32)
     assert data.x is not None
-    sparse = is_sparse(data.x)
-    nodes = NodeColumns(_blocks(data.x), data.x.size(1), sparse, str(data.x.dtype).removeprefix("torch."))
+    sparse, blocks = is_sparse(data.x), _blocks(data.x)
+    # What csr_array calls data are its values; of an array it would be the memory.
+    if not all(np.isfinite(block.data if isinstance(block, csr_array) else block).all() for block in blocks):
+        raise ValueError("'data.x' must be finite: fill what is missing first")
+    nodes = NodeColumns(blocks, data.x.size(1), sparse, str(data.x.dtype).removeprefix("torch."))
     classes = 0
     if isinstance(data.y, Tensor):
-        nodes.labels = data.y.cpu().numpy()
-        classes = int(nodes.labels.max()) + 1
+        nodes.labels = _labels_of(data.y, graph.num_nodes)
+        classes = int(nodes.labels.max(initial=-1)) + 1
     if split is not None:
         nodes.split = np.full(graph.num_nodes, -1, dtype=np.int8)
         for number, part in enumerate(SPLIT):
@@ -55,6 +58,12 @@ def partition_data(
     with new_folder(folder, overwrite) as draft:
         about = {"method": method if isinstance(method, str) else "given", "name": name}
         return write_shards(draft, graph, owner, parts, nodes, classes=tuple(map(str, range(classes))), **about)
+
+
+def _labels_of(y: Tensor, num_nodes: int) -> np.ndarray:
+    if y.is_floating_point() or y.is_complex() or y.dim() != 1 or y.numel() != num_nodes:
+        raise ValueError(f"'data.y' must have one class number for each node (got {tuple(y.shape)} of {y.dtype})")
+    return y.cpu().numpy()
 
 
 def graph_of(data: Data) -> DiskGraph:

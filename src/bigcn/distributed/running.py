@@ -228,7 +228,9 @@ def predict_shards(
     processes.doing = "predicting"
     with evaluating(model):
         outputs = model(shard.features(dtype).to(processes.device), graph)
-    classes = shard.manifest.classes if encoding is None else encoding.classes
+    # Shards without labels and models without tables know no names: classes are called by their numbers then.
+    named = shard.manifest.classes if encoding is None else encoding.classes
+    classes = named or tuple(map(str, range(outputs.size(-1))))
     return ShardedPredictions(np.asarray(shard.array("rows")), shard.ids(), outputs, classes)
 
 

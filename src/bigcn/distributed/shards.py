@@ -107,9 +107,14 @@ class Manifest:
         try:
             for name in ("sizes", "halos", "classes"):
                 document[name] = tuple(document[name])
-            return cls(**document)
+            manifest = cls(**document)
+            consistent = len(manifest.sizes) == len(manifest.halos) == manifest.parts
+            consistent = consistent and sum(manifest.sizes) == manifest.nodes
         except (KeyError, TypeError):
             raise ValueError(f"{path}: fields are missing or unknown: partition the graph again") from None
+        if not consistent:
+            raise ValueError(f"{path}: the sizes of its parts do not fit: partition the graph again")
+        return manifest
 
     def check(self, folder: PathLike, part: int, contents: bool = True) -> None:
         """Refuses files of a part that are missing, or are not those that were written.
