@@ -94,6 +94,13 @@ def test_a_member_is_as_if_alone(name, case):
     assert_as_alone(members, alone(members), train_population(members))
 
 
+def test_numbers_of_members_have_the_precision_of_the_data():
+    members = make_members("mlp", epochs=50, curves=True)
+    expected = alone(members)
+    torch.set_default_dtype(torch.float32)  # which is what most users have, whatever their data
+    assert_as_alone(members, expected, train_population(members), tolerance=1e-11)
+
+
 @pytest.mark.parametrize("case", NOISE)
 @pytest.mark.parametrize("name", ["bigcn:exact+none+node=0+hidden=10", "bigcn:exact+spectral"])
 def test_a_member_is_as_if_alone_with_dense_filters(monkeypatch, name, case):

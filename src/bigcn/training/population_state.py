@@ -47,11 +47,12 @@ class PopulationStep:
         self.scored = stack([task.scored() for task in tasks])
         self.tasks, self.members = tasks, torch.arange(len(members), device=device)
         self.questions: Stack | None = None
-        decay = torch.tensor([member.config.weight_decay for member in members], device=device)
+        dtype = self.task.x.dtype
+        decay = torch.tensor([member.config.weight_decay for member in members], device=device, dtype=dtype)
         self.decay = None if bool((decay == decay[0]).all()) else decay
-        self.penalties = torch.tensor([member.config.penalty for member in members], device=device)
+        self.penalties = torch.tensor([member.config.penalty for member in members], device=device, dtype=dtype)
         self.has_penalty = bool((self.penalties > 0).any()) and hasattr(self.model, "penalty")
-        self.losses = torch.zeros(len(members), device=device, dtype=self.task.x.dtype)
+        self.losses = torch.zeros(len(members), device=device, dtype=dtype)
         self.optimizer = self._adam()
         self._epochs_differ = len(tasks[0].questions(1)) > 0 and any(
             a is not b for a, b in zip(tasks[0].questions(1), tasks[0].questions(2), strict=True)
