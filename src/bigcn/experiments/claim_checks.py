@@ -75,7 +75,7 @@ def leads_on_average(findings: Findings, experiment: str, graph: str) -> Verdict
     if len(apart) < len(found):
         return NOT_RUN
     gap, rival = min(apart, key=lambda pair: pair[0].mean)
-    return verdict(gap.low > 0, f"{gap} against {rival.name}")
+    return verdict(gap.low > 0, f"{gap} against {rival.title}")
 
 
 def is_best(findings: Findings, experiment: str, graph: str) -> Verdict:
@@ -118,7 +118,7 @@ def is_flat(findings: Findings, graph: str) -> Verdict:
     falls = {rival: curve[0].mean - curve[-1].mean for rival, curve in curves.items()}
     most = max(falls, key=lambda rival: abs(falls[rival]))
     figures = f"from {series.values[0]:g} to {series.values[-1]:g}: BiGCN {signed(-falls[PUBLISHED])}, "
-    return verdict(abs(falls[most]) <= LITTLE, f"{figures}at most {most.name} {signed(-falls[most])}")
+    return verdict(abs(falls[most]) <= LITTLE, f"{figures}at most {most.title} {signed(-falls[most])}")
 
 
 def gin_is_worst(findings: Findings, graph: str) -> Verdict:
@@ -140,7 +140,7 @@ def declines_less(findings: Findings, graph: str) -> Verdict:
     own = falls.pop(PUBLISHED)
     least = min(falls, key=lambda rival: falls[rival])
     return verdict(
-        own < falls[least], f"{signed(-own)}; the least of the baselines, {least.name}: {signed(-falls[least])}"
+        own < falls[least], f"{signed(-own)}; the least of the baselines, {least.title}: {signed(-falls[least])}"
     )
 
 

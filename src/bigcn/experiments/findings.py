@@ -7,6 +7,7 @@ from bigcn.experiments.cells import Cell, Difference, difference
 from bigcn.experiments.contenders import PAPER_BASELINES
 from bigcn.experiments.paper import EXPERIMENTS, Experiment, Series
 from bigcn.experiments.reproduction import Reproduction
+from bigcn.nn.registry import title_of
 
 
 class Rival(NamedTuple):
@@ -14,6 +15,11 @@ class Rival(NamedTuple):
 
     name: str
     tuning: str
+
+    @property
+    def title(self) -> str:
+        """The name of the model for people."""
+        return title_of(self.name)
 
 
 PUBLISHED = Rival("bigcn:published", "paper")
