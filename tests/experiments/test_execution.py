@@ -110,6 +110,31 @@ def test_tasks_have_the_noise_of_their_run(case, task):
     assert graphs.tasks(listed)[0].x is tasks[0].x
 
 
+def test_features_of_one_part_alone_are_on_the_device():
+    made = []
+
+    class Watched(GraphSource):
+        def tasks(self, specs):
+            made.append(len(specs))
+            return super().tasks(specs)
+
+    still = {"max_epochs": 1, "learning_rate": 1e-30, "weight_decay": 0.0}
+    clean = specs(training=still)
+    listed = (*clean, *specs(training=still, case="noise-level", values=(0.1, 0.2, 0.3, 0.4)))
+    whole = run_unit(Unit(listed, together=True))
+    assert {result.details["population"] for result in whole} == {10}
+    features = GraphSource().tasks(listed[-1:])[0].x.nbytes
+    parts = run_unit(Unit(listed, together=True, max_memory=20 * features), Watched())
+    assert 1 < max(made[1:]) < 10
+    assert sum(made[1:]) == 10
+    assert {result.details["population"] for result in parts} == set(made[1:])
+    assert [result.metrics for result in parts] == [pytest.approx(result.metrics) for result in whole]
+    # The first two share their features, and are as many as they were.
+    made.clear()
+    run_unit(Unit(tuple(clean), together=True, max_memory=20 * features), Watched())
+    assert made == [2, 2]
+
+
 @pytest.mark.parametrize("case", ["noise-level", "structure-mistakes"])
 def test_few_noisy_graphs_are_made_ahead(case, monkeypatch):
     waiting = []

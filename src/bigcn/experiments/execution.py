@@ -15,7 +15,7 @@ from bigcn.experiments.records import RunResult, RunSpec, utc_now
 from bigcn.experiments.store import RunStore
 from bigcn.nn.registry import get_model
 from bigcn.training import TrainConfig, TrainResult, seeded, train
-from bigcn.training.population import Member, train_population
+from bigcn.training.population import Member, even_size, fitting, train_population
 from bigcn.training.stacking import OWN_NUMBERS
 
 #: What may differ in how the members of a population are trained; of their models, it is :obj:`OWN_NUMBERS`.
@@ -84,8 +84,7 @@ def make_units(specs: Iterable[RunSpec], together: bool, max_memory: int | None 
     return [
         Unit(tuple(group[start : start + size]), True, max_memory)
         for group in groups.values()
-        # Of equal size, rather than full ones and a small rest.
-        for size in (-(-len(group) // -(-len(group) // MAX_MEMBERS)),)
+        for size in (even_size(len(group), MAX_MEMBERS),)
         for start in range(0, len(group), size)
     ]
 
@@ -159,23 +158,36 @@ def run_unit(unit: Unit, graphs: GraphSource | None = None) -> list[RunResult]:
     graphs = GraphSource() if graphs is None else graphs
     if not unit.together:
         return [run(spec, graphs) for spec in unit.specs]
-    started = utc_now()
-    tasks = graphs.tasks(unit.specs)
-    members, models = [], {}
-    for spec, task in zip(unit.specs, tasks, strict=True):
-        # One model for all members with its settings: building one takes longer than drawing new parameters.
+    started, count = utc_now(), len(unit.specs)
+    models: dict[str, Any] = {}
+    products = {"products": "tf32"} if unit.specs[0].device == "cuda" else {}
+    results = []
+    with fast_products():
+        # The first and the last tell whether members have features of their own. Those of one part alone are on the
+        # device, so nobody but the population holds its members.
+        ends = unit.specs[:: max(1, count - 1)]
+        size = even_size(count, fitting(_members(ends, graphs, models), unit.max_memory))
+        for start in range(0, count, size):
+            part = unit.specs[start : start + size]
+            outcomes = train_population(_members(part, graphs, models), unit.max_memory)
+            details = products | {"population": len(part)}
+            results += [_result(outcome, started, details) for outcome in outcomes]
+    return results
+
+
+def _members(specs: Sequence[RunSpec], graphs: GraphSource, models: dict[str, Any]) -> list[Member]:
+    """Returns the members of a population, with one model for all that have its settings: building one takes longer
+    than drawing new parameters.
+    """
+    members = []
+    for spec, task in zip(specs, graphs.tasks(specs), strict=True):
         key = json.dumps(spec.settings["model"], sort_keys=True)
         if key not in models:
             models[key] = _build(spec, task.num_features, task.num_outputs)
         start = _drawn(models[key], spec)
         config = TrainConfig(**{**spec.settings["training"], "restore_best": False})
         members.append(Member(models[key], task, config, spec.seed, start))
-    details: dict[str, Any] = {"population": len(members)}
-    with fast_products():
-        if unit.specs[0].device == "cuda":
-            details["products"] = "tf32"
-        outcomes = train_population(members, unit.max_memory)
-    return [_result(outcome, started, details) for outcome in outcomes]
+    return members
 
 
 @contextmanager

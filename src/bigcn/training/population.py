@@ -80,10 +80,7 @@ def train_population(
     if _cannot_stack(members):
         return [_alone(member) for member in members]
     device = members[0].task.x.device
-    allowed = _allowed_bytes(device) if max_memory is None else max_memory
-    size = max(1, min(len(members), allowed // bytes_per_member(members)))
-    # Parts of equal size rather than full ones and a small rest.
-    size = -(-len(members) // -(-len(members) // size))
+    size = even_size(len(members), fitting(members, max_memory))
     results: list[TrainResult | FloatingPointError] = []
     start = 0
     while start < len(members):
@@ -100,6 +97,31 @@ def train_population(
             results += [_alone(member) for member in part]
         start += len(part)
     return results
+
+
+def fitting(members: Sequence[Member], max_memory: int | None = None) -> int:
+    """Returns how many members like these may train together, at least one.
+
+    Args:
+        members (Sequence[Member]): Some of them, with features and graphs of their own if the others have.
+        max_memory (int, optional): See :func:`train_population`. (default: :obj:`None`)
+    """
+    allowed = _allowed_bytes(members[0].task.x.device) if max_memory is None else max_memory
+    return max(1, allowed // bytes_per_member(members))
+
+
+def even_size(count: int, most: int) -> int:
+    """Returns the size of parts of about equal size, rather than full ones and a small rest.
+
+    Args:
+        count (int): How many there are to divide.
+        most (int): How many a part may have.
+
+    Example:
+        >>> even_size(190, 100)
+        95
+    """
+    return -(-count // -(-count // most))
 
 
 def _train_together(
