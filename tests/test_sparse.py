@@ -142,6 +142,22 @@ def test_symmetric_matrices_share_their_transpose():
     assert torch.equal(skew.transpose_matmul(torch.eye(3)), dense.t())
 
 
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 5), st.integers(0, 20), st.integers(0, 2**31))
+def test_repeated_coordinates_may_come_in_any_order(size, entries, seed):
+    row, col, value, dense = random_matrix(size, size, entries, seed)
+    value.requires_grad_()
+    row, col, both = torch.cat([row, col]), torch.cat([col, row]), torch.cat([value, value])
+    matrix = sparse_from_edges(row, col, both, (size, size))
+    assert matrix.value_t is matrix.value
+    block = torch.randn(size, 3, dtype=torch.float64)
+    symmetric = torch.zeros_like(dense).index_put((row, col), both, accumulate=True)
+    assert torch.allclose(matrix.matmul(block), symmetric @ block, rtol=0, atol=1e-12)
+    (found,) = torch.autograd.grad(matrix.matmul(block).square().sum(), value)
+    (expected,) = torch.autograd.grad((symmetric @ block).square().sum(), value)
+    assert torch.allclose(found, expected, rtol=0, atol=1e-9)
+
+
 @pytest.mark.parametrize("shape", [(3, 2), (2, 3), (1, 1)])
 def test_no_entries(shape):
     none = torch.zeros(0, dtype=torch.long)

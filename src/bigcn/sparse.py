@@ -57,9 +57,14 @@ def sparse_from_edges(row: Tensor, col: Tensor, value: Tensor, shape: tuple[int,
     crow, out_col, order = _compress(row, col, shape[0])
     crow_t, out_col_t, order_t = _compress(col, row, shape[1])
     out, out_t = value[order], value[order_t]
-    # Exact equality, so that sharing the arrays never changes a gradient.
-    if all(torch.equal(a, b) for a, b in ((crow, crow_t), (out_col, out_col_t), (out, out_t))):
-        crow_t, out_col_t, out_t = crow, out_col, out
+    if torch.equal(crow, crow_t) and torch.equal(out_col, out_col_t):
+        if not torch.equal(out, out_t):  # entries of repeated coordinates may only stand in another order
+            by_value = torch.argsort(value.detach(), stable=True)
+            row, col, value = row[by_value], col[by_value], value[by_value]
+            out, out_t = value[_compress(row, col, shape[0])[2]], value[_compress(col, row, shape[1])[2]]
+        # Exact equality, so that sharing the arrays never changes a gradient.
+        if torch.equal(out, out_t):
+            crow_t, out_col_t, out_t = crow, out_col, out
     return SparseMatrix(crow, out_col, out, crow_t, out_col_t, out_t, *shape)
 
 

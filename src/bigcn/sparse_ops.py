@@ -203,10 +203,11 @@ def product_dtype(block: Tensor) -> torch.dtype:
     return torch.float32 if block.dtype in (torch.float16, torch.bfloat16) else block.dtype
 
 
-def own_precision(block: Tensor) -> AbstractContextManager[object]:
-    """Keeps autocast out, which would ask for a half-precision product."""
-    kind = block.device.type
-    return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext()
+def own_precision(*tensors: Tensor | None) -> AbstractContextManager[object]:
+    """Keeps autocast out, which would ask for half-precision products of these tensors."""
+    kind = next((tensor.device.type for tensor in tensors if tensor is not None), "cpu")
+    lowers = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+    return torch.autocast(kind, enabled=False) if lowers else nullcontext()
 
 
 def multiplier(crow: Tensor, col: Tensor, value: Tensor, block: Tensor) -> Callable[..., Tensor]:

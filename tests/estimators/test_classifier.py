@@ -126,6 +126,25 @@ def test_a_pyg_graph():
     assert model.score(data) > 0.85
 
 
+def test_scores_with_labels_of_one_s_own(make_tables):
+    data = digits()
+    model = BiGCNClassifier(search=False, max_epochs=15).fit(data)
+    for y in (data.y, data.y.view(-1, 1), data.y.double(), data.y.numpy().astype(str), data.y.tolist()):
+        assert model.score(data, y) == pytest.approx(model.score(data))
+    for y in (data.y[:-1], data.y[None], 3):
+        with pytest.raises(ValueError, match="one class for each of 1797 nodes"):
+            model.score(data, y)
+    data.y = data.y > 4
+    model = BiGCNClassifier(search=False, max_epochs=15).fit(data)
+    assert model.score(data, data.y) == pytest.approx(model.score(data))
+    nodes, edges = make_tables()
+    nodes["kind"] = np.arange(len(nodes)) % 2  # numbers, which a table calls by their names
+    graph = read_graph(nodes, edges, label="kind")
+    model = BiGCNClassifier(search=False, max_epochs=15).fit(graph)
+    for y in (nodes["kind"], nodes["kind"].astype(float), nodes["kind"].astype(str)):
+        assert model.score(graph, y) == pytest.approx(model.score(graph))
+
+
 def test_refuses_what_cannot_be_learned(graph):
     empty = graph.data.clone()
     empty.y = torch.full_like(empty.y, -1)

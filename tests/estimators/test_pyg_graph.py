@@ -37,6 +37,8 @@ def fitted():
         (masks([0, 2], None, None), "train_mask but no val_mask or test_mask"),
         ({name: mask.view(4, 1) for name, mask in masks([0, 2], [1], [3]).items()}, r"train_mask\[:, 0\]"),
         (masks([0, 2], [], [1, 3]), "val_mask of 'graph' has no node with a label"),
+        (masks([0, 2], [1], [3]) | {"val_mask": torch.ones(3, dtype=torch.bool)}, "val_mask .* each of 4 nodes"),
+        (masks([0, 2], [1], [3]) | {"test_mask": torch.tensor([3])}, "test_mask .* each of 4 nodes"),
         ({"y": torch.rand(4)}, "whole numbers as labels"),
         ({"y": torch.zeros(4, 2).long()}, "whole numbers as labels"),
         ({"x": torch.eye(4).index_fill(1, torch.tensor([2]), torch.nan)}, "row 0, column 2"),
@@ -64,6 +66,9 @@ def test_masks_decide_what_trains():
     model = BiGCNClassifier(search=False, max_epochs=2).fit(data)
     for part in ("train", "val", "test"):
         assert torch.equal(getattr(model.split_, part), data[f"{part}_mask"].nonzero().view(-1)), part
+        data[f"{part}_mask"] = data[f"{part}_mask"].numpy()
+    again = BiGCNClassifier(search=False, max_epochs=2).fit(data)
+    assert np.array_equal(again.predict(data), model.predict(data))
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int16, torch.uint8, torch.int64])

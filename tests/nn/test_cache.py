@@ -6,9 +6,12 @@ import pickle
 import pytest
 import torch
 from torch_geometric import EdgeIndex
+from torch_geometric.data import Data
 
 from bigcn import BiGCN, BiGCNConv
+from bigcn.feature_graphs import FEATURE_GRAPHS, SpectralGraph, make_feature_graph
 from bigcn.nn.cache import TensorCache
+from bigcn.nn.registry import ModelContext, get_model, model_names
 from bigcn.node_graphs import normalized_graph
 
 
@@ -177,6 +180,51 @@ def test_edge_weights_are_part_of_the_graph(make_graph):
     weight[0] = 10
     assert not torch.allclose(conv(x, edge_index, weight), before, atol=1e-4)
     assert torch.allclose(conv(x, edge_index, weight), fresh(conv)(x, edge_index, weight), atol=1e-5)
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("name", FEATURE_GRAPHS)
+def test_what_is_kept_under_autocast_has_full_precision(make_graph, name, training):
+    x, edge_index = inputs(make_graph)
+    conv = BiGCNConv(D, 40, feature_graph=name, cached=True).train(training)  # wide: the features are filtered
+    with torch.autocast("cpu", torch.bfloat16):
+        conv(x, edge_index)
+    assert torch.allclose(conv(x, edge_index), fresh(conv)(x, edge_index), rtol=0, atol=1e-5)
+
+
+def test_a_model_trained_under_autocast_is_the_same_without(make_graph):
+    x, edge_index = inputs(make_graph)
+    for name in model_names():
+        data = get_model(name).prepare(Data(x=x, edge_index=edge_index))
+        graph = data.x, data.edge_index, data.edge_weight
+        model = get_model(name).build(ModelContext("digits", "clean", "node", D, H, dropout=0.0))
+        with torch.autocast("cpu", torch.bfloat16):
+            loss = model(*graph).float().sum()
+        loss.backward()
+        assert torch.allclose(model(*graph), copy.deepcopy(model)(*graph), rtol=0, atol=1e-5), name
+
+
+def test_another_feature_graph_and_another_normalisation_are_noticed(make_graph):
+    x, edge_index = inputs(make_graph)
+    for first, second in ((SpectralGraph(D, rank=1), SpectralGraph(D, rank=4)), ("none", SpectralGraph(D, rank=2))):
+        conv = BiGCNConv(D, 40, feature_graph=first, feature_filter="exact", cached=True)
+        before = conv(x, edge_index)
+        conv.feature_graph = second
+        assert not torch.allclose(conv(x, edge_index), before, atol=1e-3)
+        assert torch.allclose(conv(x, edge_index), fresh(conv)(x, edge_index), atol=1e-5)
+    conv.normalize = False
+    conv.filter.node_filter = "taylor"
+    assert torch.allclose(conv(x, edge_index), fresh(conv)(x, edge_index), atol=1e-3)
+
+
+def test_a_matrix_that_takes_the_place_of_another_is_another(make_graph):
+    x, edge_index = inputs(make_graph)
+    matrices = [torch.ones(D, D) - torch.eye(D), torch.zeros(D, D)]
+    matrices[1][0, 1] = matrices[1][1, 0] = 1.0
+    conv = BiGCNConv(D, 40, feature_graph=matrices[0], cached=True)
+    for matrix in matrices * 3:  # made anew each time, and maybe where the last one was
+        conv.feature_graph = make_feature_graph(matrix.clone(), D)
+        assert torch.allclose(conv(x, edge_index), fresh(conv)(x, edge_index), atol=1e-5)
 
 
 def test_precision_and_size_are_part_of_the_key(make_graph):

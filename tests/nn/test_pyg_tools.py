@@ -48,6 +48,16 @@ def test_masks_of_explainers_count(name, graph):
             torch.testing.assert_close(masked, model(x, edges[:, :0]), rtol=1e-4, atol=1e-4)
 
 
+def test_a_graph_of_several_kinds_of_nodes(graph):
+    x, edges = graph
+    kinds = ["paper", "author"], [("paper", "cites", "paper"), ("author", "knows", "author")]
+    model = pyg.to_hetero(BiGCN(CHANNELS, 8, 2, 4, feature_graph="none", cached=False), kinds)
+    out = model(dict.fromkeys(kinds[0], x), dict.fromkeys(kinds[1], edges))
+    assert {kind: tuple(value.shape) for kind, value in out.items()} == {"paper": (NODES, 4), "author": (NODES, 4)}
+    with pytest.raises(ValueError, match="layers of one hop"):
+        BiGCN(CHANNELS, 8, 2, 4)(x, edges, num_sampled_nodes_per_hop=[1], num_sampled_edges_per_hop=[1])
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_explainers_find_edges(name, graph):
     x, edges = graph

@@ -108,6 +108,14 @@ def test_edges_keep_their_weights():
     assert torch.equal(task.edge_weight, 1 + task.edge_index.sum(dim=0).float())
 
 
+def test_a_task_with_other_features_moves_alone():
+    task = LinkPrediction(digits(), seed=1)
+    other = task.with_features(task.x * 2).to("meta")
+    assert other.positives["train"].is_meta
+    assert not any(pairs.is_meta for part in (task.positives, task.fixed_negatives) for pairs in part.values())
+    assert task.loss(Answers(torch.ones(1797, 2))).isfinite()
+
+
 def test_self_loops_are_no_links():
     data = random_graph(20, 0.3, 1)
     edges = as_set(data.edge_index)

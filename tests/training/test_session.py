@@ -64,6 +64,22 @@ def test_goes_on_as_if_it_had_not_stopped(task, config, stops):
         assert torch.equal(tensor, resumed.state_dict()[name]), name
 
 
+def test_a_parameter_without_a_gradient_goes_on_without(task):
+    def with_spare() -> torch.nn.Module:
+        model = build()
+        model.spare = torch.nn.Linear(4, 4)
+        return model
+
+    config, session = TrainConfig(max_epochs=6, patience=None), TrainSession()
+    whole = with_spare()
+    train(whole, task, config, 5)
+    train(with_spare(), task, config, 5, stop_at(3), session)
+    resumed = with_spare()
+    train(resumed, task, config, 5, session=session)
+    for name, tensor in whole.convs.state_dict().items():
+        assert torch.equal(tensor, resumed.convs.state_dict()[name]), name
+
+
 def test_the_session_is_not_changed_by_going_on(task):
     session = TrainSession()
     train(build(), task, TrainConfig(max_epochs=30, patience=None), 5, stop_at(7), session)

@@ -88,12 +88,18 @@ class BiGCNClassifier(ClassifierMixin, GraphEstimator):
 
         Args:
             graph (OwnGraph or Data): See :meth:`predict`. Its labels are compared by name.
-            y (array_like, optional): The true classes of all nodes, instead of the graph's labels.
-                (default: :obj:`None`)
+            y (array_like, optional): The true classes of all nodes, instead of the graph's labels, compared by name as
+                well. (default: :obj:`None`)
         """
         predicted = self.predict(graph)
         if y is not None:
-            return float((predicted == np.asarray(y)).mean())
+            truth = np.asarray(y)
+            if truth.shape not in ((len(predicted),), (len(predicted), 1)):
+                raise ValueError(f"'y' must have one class for each of {len(predicted)} nodes (got {truth.shape})")
+            whole = np.issubdtype(truth.dtype, np.floating) and bool((truth == np.round(truth)).all())
+            if whole or (truth.dtype == bool and predicted.dtype != object):
+                truth = truth.astype(np.int64)  # 1.0 is the class that tables call 1, and so is True of a PyG graph
+            return float((predicted.astype(str) == truth.reshape(-1).astype(str)).mean())
         own = as_own_graph(graph)
         if own.data.y is None or not own.labelled.any():
             raise ValueError(f"no node of {own.name} has a label to compare with")

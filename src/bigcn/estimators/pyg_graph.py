@@ -75,7 +75,7 @@ def _labels(data: Data, required: bool) -> tuple[Tensor | None, tuple[str, ...]]
 
 def _split(data: Data, label: Tensor) -> Split | None:
     """Returns the split that the masks stand for, if there are masks; refuses some of them, or several splits."""
-    masks = {f"{part}_mask": data.get(f"{part}_mask") for part in PARTS}
+    masks: dict[str, Any] = {f"{part}_mask": data.get(f"{part}_mask") for part in PARTS}
     there = [name for name, mask in masks.items() if mask is not None]
     if not there:
         return None
@@ -84,7 +84,13 @@ def _split(data: Data, label: Tensor) -> Split | None:
             f"'graph' has {' and '.join(there)} but no {' or '.join(missing)}: it needs all three, or none, and then "
             "the labelled nodes are divided anew"
         )
-    for name, mask in masks.items():
+    for name, given in masks.items():
+        mask = masks[name] = torch.as_tensor(given, device=label.device)
+        if mask.dtype != torch.bool or mask.dim() not in (1, 2) or mask.size(0) != label.numel():
+            raise ValueError(
+                f"{name} of 'graph' must say yes or no for each of {label.numel()} nodes "
+                f"(got {list(mask.shape)} of {mask.dtype})"
+            )
         if mask.dim() != 1:
             raise ValueError(
                 f"'graph' has several splits ({name} has shape {list(mask.shape)}): choose one, as in "

@@ -17,7 +17,7 @@ from torch_geometric.utils import add_self_loops, remove_self_loops
 
 from bigcn.sparse import SparseMatrix
 from bigcn.sparse_diagonal import joined_pattern, make_room, mapped, row_numbers
-from bigcn.sparse_ops import LONGEST_OF_ONE, fused_kernels, multiply, sampled_product
+from bigcn.sparse_ops import LONGEST_OF_ONE, fused_kernels, multiply, product_dtype, sampled_product
 
 
 class AttentionGraph(NamedTuple):
@@ -39,6 +39,8 @@ def attend(conv: pyg.GATConv, x: Tensor, graph: AttentionGraph) -> Tensor:
     """
     heads, nodes = conv.heads, x.size(0)
     x = conv.lin(x).view(nodes, heads, -1)
+    dtype = x.dtype
+    x = x.to(product_dtype(x))  # a half-precision model, or autocast
     of_source, of_target = ((x * weights).sum(dim=-1).t().reshape(-1) for weights in (conv.att_src, conv.att_dst))
     block = x.transpose(0, 1).reshape(heads * nodes, -1)
     p = conv.dropout if conv.training else 0.0
@@ -46,7 +48,7 @@ def attend(conv: pyg.GATConv, x: Tensor, graph: AttentionGraph) -> Tensor:
     out: Tensor = _Attention.apply(
         of_source, of_target, block, graph.counts, conv.negative_slope, p, crow, col, crow_t, col_t, order
     )[0]
-    out = out.view(heads, nodes, -1).transpose(0, 1)
+    out = out.to(dtype).view(heads, nodes, -1).transpose(0, 1)
     out = out.reshape(nodes, -1) if conv.concat else out.mean(dim=1)
     return out if conv.bias is None else out + conv.bias
 

@@ -59,7 +59,7 @@ class BiGCN(BasicGNN):
             that of the first; with :obj:`node_strength=0`, a model predicts first and smooths then.
             (default: :obj:`None`)
         cached (bool, optional): Whether the layers keep what they computed from graph and features for calls with
-            the very same tensors. (default: :obj:`True`)
+            the very same tensors, see :class:`~bigcn.nn.BiGCNConv`. (default: :obj:`True`)
         penalty_layers (str, optional): Whether :meth:`penalty` adds up :obj:`"all"` layers, as the text of the paper
             says, or the :obj:`"first"` alone, as the released code does. (default: :obj:`"all"`)
         **kwargs (optional): Additional arguments of :class:`~bigcn.nn.BiGCNConv`.
@@ -186,7 +186,8 @@ class BiGCN(BasicGNN):
         Nodes cannot be left out layer by layer, as :obj:`num_sampled_nodes_per_hop` asks for: a layer reaches further
         than one hop.
         """
-        if num_sampled_nodes_per_hop is not None or num_sampled_edges_per_hop is not None:
+        # A list, not a stand-in for one that fx traces with.
+        if isinstance(num_sampled_nodes_per_hop, list) or isinstance(num_sampled_edges_per_hop, list):
             raise ValueError(f"'num_sampled_nodes_per_hop' goes with layers of one hop, and these have {self._reach()}")
         out: Tensor = super().forward(x, edge_index, edge_weight, edge_attr, batch, batch_size)
         return out

@@ -59,8 +59,9 @@ class BiGCNConv(KeepsInput, MessagePassing):
             says, :obj:`"adjacency"` puts :math:`\mathbf{N}_2 = \mathbf{I} - \mathbf{L}_2` in its place as the released
             code does. (default: :obj:`"laplacian"`)
         cached (bool, optional): If set to :obj:`True`, keeps the normalised and compressed graph (and whatever else
-            depends on the input alone) between calls with the very same tensors. Another graph is never mistaken for
-            the cached one. (default: :obj:`False`)
+            depends on the input alone) between calls with the very same tensors. Another graph, or one edited in
+            place, is never mistaken for the cached one; edits behind PyTorch's back, through :obj:`.data` or the NumPy
+            array that a tensor was made from, are not seen. (default: :obj:`False`)
         bias (bool, optional): If set to :obj:`False`, the layer will not learn an additive bias.
             (default: :obj:`True`)
         feature_graph_kwargs (dict, optional): Arguments of the feature graph named. (default: :obj:`None`)
@@ -248,7 +249,7 @@ class BiGCNConv(KeepsInput, MessagePassing):
         if self._graphs.given or (self._may_cache(edge_index, edge_weight) and not self.explain):
             graph: SparseMatrix = self._graphs.get(
                 (edge_index, edge_weight),
-                (num_nodes, x.dtype),
+                (num_nodes, x.dtype, self.normalize),
                 lambda: self._compressed_graph(edge_index, edge_weight, num_nodes, x.dtype),
             )
             return graph

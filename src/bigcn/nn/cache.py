@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch_geometric import EdgeIndex
 
+from bigcn.sparse_ops import own_precision
+
 Key = tuple[Tensor | None, ...]
 
 
@@ -15,7 +17,8 @@ class TensorCache:
     """Remembers what was computed from tensors, by identity and version.
 
     PyG's :obj:`cached=True` reuses the first graph for every later one. This cache compares: another tensor, or the
-    same one edited in place, is computed anew. The comparison reads no values, so it costs nothing on a GPU.
+    same one edited in place, is computed anew. The comparison reads no values, so it costs nothing on a GPU, and edits
+    behind PyTorch's back, through :obj:`.data` or a NumPy array over the same memory, are not seen.
 
     Args:
         size (int, optional): How many results are kept; two suit a loop that alternates between a training and a
@@ -74,7 +77,9 @@ class TensorCache:
             if known_extra == extra and all(a is b for a, b in zip(known, tensors, strict=True)):
                 self._entries.append(self._entries.pop(position))
                 return result
-        result = compute()
+        # Under autocast as well, since a later call without it would be answered with the same.
+        with own_precision(*tensors):
+            result = compute()
         self._entries = [*self._entries, (tensors, extra, result)][-self.size :]
         return result
 
@@ -115,6 +120,27 @@ def may_keep(*tensors: Any) -> bool:
         for tensor in tensors
         if isinstance(tensor, Tensor)
     )
+
+
+class Unchanged:
+    """Names tensors in the extra part of a key: equal to another only while these are the very same, unedited.
+
+    Args:
+        *tensors (torch.Tensor): The tensors.
+    """
+
+    def __init__(self, *tensors: Tensor) -> None:
+        self._tensors = tensors  # kept, since the address of one that is gone may be another's
+        self._versions = tuple(_version(tensor) for tensor in tensors)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Unchanged) or len(self._tensors) != len(other._tensors):
+            return False
+        same = all(a is b for a, b in zip(self._tensors, other._tensors, strict=True))
+        return same and self._versions == other._versions
+
+    def __hash__(self) -> int:
+        return hash(self._versions)
 
 
 def _version(tensor: Tensor | None) -> Hashable:

@@ -9,7 +9,7 @@ from bigcn.dense_filter import dense_pays, dense_resolvent
 from bigcn.feature_graphs import FeatureGraph
 from bigcn.feature_graphs.base import Operand
 from bigcn.filters import Hop
-from bigcn.nn.cache import TensorCache, may_keep
+from bigcn.nn.cache import TensorCache, Unchanged, may_keep
 from bigcn.nn.cost import WIDE_FEATURES, columns_suit, filter_once, sparse_or_none
 from bigcn.nn.two_way_filter import TwoWayFilter
 from bigcn.node_graphs import SpreadGraph
@@ -22,6 +22,7 @@ class KeepsInput:
     """
 
     cached: bool
+    normalize: bool
     training: bool
     explain: bool | None
     feature_graph: FeatureGraph
@@ -54,7 +55,7 @@ class KeepsInput:
         entries = None if sparse is None else sparse.col.numel()
         if not filter_once(self.feature_graph, self.filter, x, count_edges(edge_index), entries):
             return None
-        return tuple((id(tensor), tensor._version) for tensor in numbers)
+        return self.feature_graph, self.normalize, Unchanged(*numbers)
 
     def _feature_operand(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor, hop: Hop) -> Operand:
         """Returns the tensors of the feature graph, computed from the input where it asks for that."""
@@ -64,7 +65,7 @@ class KeepsInput:
         may_cache = self._operands.given or (self._may_cache(*tensors) and not self.explain)
         if graph.from_input and may_cache:
             # A spread graph never changes, and is the same one only if it is itself.
-            key = edge_index if spread else None
+            key = (graph, self.normalize, edge_index if spread else None)
             operand: Operand = self._operands.get(tensors, key, lambda: graph.operand(x, hop))
         else:
             operand = graph.operand(x, hop)
@@ -83,9 +84,8 @@ class KeepsInput:
         if hop.crow is not hop.crow_t or not dense_pays(hop, self.filter.num_hops):
             return None
         strength = self.filter.node_strength
-        found: Tensor = self._resolvents.get(
-            (edge_index, edge_weight), (hop.num_rows, hop.value.dtype, strength), lambda: dense_resolvent(hop, strength)
-        )
+        key = (hop.num_rows, hop.value.dtype, strength, self.normalize)
+        found: Tensor = self._resolvents.get((edge_index, edge_weight), key, lambda: dense_resolvent(hop, strength))
         return found
 
     def _sparse_features(self, x: Tensor) -> SparseMatrix | None:

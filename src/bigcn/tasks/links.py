@@ -134,9 +134,9 @@ class LinkPrediction(Task):
     def to(self, device: torch.device | str) -> "LinkPrediction":
         super().to(device)
         self._drawn = {}
-        for pairs in (self.positives, self.fixed_negatives):
-            for part in PARTS:
-                pairs[part] = pairs[part].to(device)
+        # New ones: a task with other features shares the old ones, and stays where it is.
+        self.positives = {part: pairs.to(device) for part, pairs in self.positives.items()}
+        self.fixed_negatives = {part: pairs.to(device) for part, pairs in self.fixed_negatives.items()}
         return self
 
     def _generator(self, *stream: int) -> np.random.Generator:

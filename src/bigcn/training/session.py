@@ -55,6 +55,7 @@ class TrainSession:
         state["state"] = {
             place: {name: moments[f"{place}.{name}"].clone() for name in ("step", "exp_avg", "exp_avg_sq")}
             for place in range(sum(len(group["params"]) for group in state["param_groups"]))
+            if f"{place}.step" in moments  # a parameter that never had a gradient has none
         }
         optimizer.load_state_dict(state)
         if self.numbers["scores"] is not None:
