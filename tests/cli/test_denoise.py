@@ -124,6 +124,31 @@ def test_words_flags_and_gaps(bigcn, mixed):
         assert edge["one"].split("=")[0] != edge["other"].split("=")[0]
 
 
+def test_what_nothing_restores_is_kept_or_named(bigcn, mixed):
+    generator = np.random.default_rng(0)
+    mixed["lucky"] = generator.random(len(mixed)) < 0.5
+    mixed["coin"] = np.array(["heads", "tails", "edge"])[generator.integers(3, size=len(mixed))]
+    mixed.loc[mixed.index[7], "coin"] = None
+    mixed["weight"] = generator.normal(size=len(mixed))
+    mixed.to_csv("nodes.csv", index=False)
+    options = ("denoise", "nodes.csv", "edges.csv", "--label", "kind", "-o", "clean.csv")
+    columns = {change["column"]: change for change in json.loads(bigcn(*options, "--json").out)["columns"]}
+    assert columns["evergreen"]["restored"] > 0.1 > max(columns[name]["restored"] for name in ("lucky", "coin"))
+    after = pd.read_csv("clean.csv")
+    pd.testing.assert_series_equal(after["lucky"], mixed["lucky"])
+    known = mixed["coin"].notna()
+    pd.testing.assert_series_equal(after["coin"][known], mixed["coin"][known])
+    assert after["coin"].notna().all()
+    said = " ".join(bigcn(*options).out.split())
+    assert "hidden values of 'lucky', 'coin', which stay as they were." in said
+    assert ("hidden values of 'weight': what was taken for noise may be data" in said) == (
+        columns["weight"]["share"] > 0.5
+    )
+    # Where the noise is known, nothing is hidden, and all are cleaned.
+    columns = json.loads(bigcn(*options, "--noise", "0.9", "--json").out)["columns"]
+    assert sum(change["changed"] for change in columns if change["column"] in ("lucky", "coin")) > 0
+
+
 def test_gaps_are_no_known_values_and_a_category_is_hidden_whole(bigcn, mixed):
     outcome = bigcn("denoise", "nodes.csv", "edges.csv", "--label", "kind", "-o", "clean.csv", "--json")
     graph = read_graph("nodes.csv", "edges.csv", label="kind")

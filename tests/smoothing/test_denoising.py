@@ -83,6 +83,21 @@ def test_one_direction_alone_is_said_so():
     assert denoise(alike + noise, None, ranks=(1,)).directions == "features"
 
 
+def test_columns_that_nothing_restores_are_told():
+    generator = torch.Generator().manual_seed(0)
+    place = torch.linspace(0, 12, 400)
+    smooth_rows = torch.stack([(place * f).sin() for f in (1.0, 1.7)], dim=1)
+    strangers = torch.randn(400, 3, generator=generator)  # nobody knows about these
+    x = torch.cat([smooth_rows + 0.1 * torch.randn(400, 2, generator=generator), strangers, torch.ones(400, 1)], dim=1)
+    explained = denoise(x, line(400)).explained
+    assert (explained[:2] > 0.8).all()
+    assert (explained[2:5] < 0.1).all()
+    assert explained[5] == 0.0  # a constant leaves nothing to restore
+    together = denoise(x, line(400), groups=[0, 1, 1, 2, 3, 4]).explained
+    assert 0.1 < together[1] == together[2] < 0.8
+    assert denoise(x, line(400), noise=0.1).explained is None
+
+
 def test_missing_values_are_filled_and_never_judged_by(few):
     noisy = NoiseLevel(0.3, seed=3)(few)
     gaps = torch.from_numpy(np.random.default_rng(0).random(few.x.shape) < 0.2)

@@ -279,3 +279,28 @@ def test_a_graph_of_other_nodes_is_named_everywhere():
         rank_smoothing(torch.rand(2, 40), torch.tensor([[0, 9], [9, 0]]))
     with pytest.raises(ValueError, match="'lambda2'"):
         rank_smoothing(torch.rand(2, 40), None, lambda2=(-1.0,))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("method", ["exact", "admm"])
+def test_half_precision(dtype, method):
+    generator = torch.Generator().manual_seed(0)
+    x, edges = torch.randn(12, 4, generator=generator), torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])
+    found = smooth(x.to(dtype), edges, "spectral", 2.0, rank=2, method=method)
+    assert found.dtype == dtype
+    assert torch.allclose(found.float(), smooth(x, edges, "spectral", 2.0, rank=2), atol=0.1)
+
+
+@pytest.mark.parametrize("method", ["exact", "admm"])
+def test_no_rows(method):
+    assert smooth(torch.ones(0, 3), torch.zeros(2, 0, dtype=torch.long), method=method).shape == (0, 3)
+
+
+def test_a_table_that_is_not_centred_is_read_as_smooth_reads_it():
+    generator = torch.Generator().manual_seed(0)
+    base = torch.randn(60, 1, generator=generator)
+    x = 5 + base * torch.tensor([1.0, -1.0, 0.5]) + 0.1 * torch.randn(60, 3, generator=generator)
+    x[torch.rand(60, 3, generator=generator) < 0.2] = torch.nan
+    found = BiSmoother(1.0, 3.0, "correlation", center=False, missing="fill").fit_transform(x.numpy())
+    expected = smooth(x, None, "correlation", 1.0, 3.0, missing="fill")
+    assert np.allclose(found, expected.numpy(), atol=1e-4)

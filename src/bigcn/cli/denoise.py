@@ -1,6 +1,7 @@
 """`bigcn denoise`: a node table with its features cleaned along the graph and along the columns."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 #: How many links between features are named, and how many columns are shown on a screen.
 LINKS, SHOWN = 10, 20
+#: The share of the variance of hidden values below which nothing is said to restore a column.
+RESTORED = 0.1
 WORDS = {
     "both": "Cleaned along the graph and along the columns.",
     "nodes": "Cleaned along the graph alone: the columns do not clearly help to restore each other.",
@@ -65,7 +68,8 @@ def denoise(
     Example:  bigcn denoise nodes.csv edges.csv --label kind -o clean.csv
 
     How strongly, and which columns inform each other, is chosen by hiding known values and restoring them. The table
-    written has the columns and units of the table read; ids, labels and columns that are no features stay as they are.
+    written has the columns and units of the table read; ids, labels and columns that are no features stay as they are,
+    and so do flags and categories that nothing restores.
     """
     if out is not None:
         own.check_output(out, nodes, edges)
@@ -103,7 +107,8 @@ def denoise(
 
 
 def clean_graph(graph: OwnGraph, noise: float | None, hidden: float, seed: int) -> Denoised:
-    """Cleans the features of a graph; values that were missing are not taken for known ones.
+    """Cleans the features of a graph; values that were missing are not taken for known ones, and flags and categories
+    that nothing restores stay as they were: of a number some noise can be taken off, of a word it takes the word.
 
     Args:
         graph (OwnGraph): The graph.
@@ -112,7 +117,7 @@ def clean_graph(graph: OwnGraph, noise: float | None, hidden: float, seed: int) 
     x = graph.data.x
     if graph.missing is not None:
         x = torch.where(graph.missing, torch.nan, x)
-    return clean_features(
+    result = clean_features(
         x,
         graph.data.edge_index,
         graph.data.edge_weight,
@@ -121,6 +126,17 @@ def clean_graph(graph: OwnGraph, noise: float | None, hidden: float, seed: int) 
         groups=column_of_features(graph),
         seed=seed,
     )
+    kept = [column.kind != "number" and share < RESTORED for column, share in restored(graph, result)]
+    stays = torch.tensor([kept[number] for number in column_of_features(graph)])
+    return replace(result, x=torch.where(stays & ~torch.isnan(x), x, result.x))
+
+
+def restored(graph: OwnGraph, result: Denoised) -> list[tuple[Column, float]]:
+    """Returns for each column how much of the variance of its hidden values was restored; all, if none was hidden."""
+    columns, first = graph.encoding.columns, np.unique(column_of_features(graph), return_index=True)[1]
+    hidden = result.explained is not None and result.directions != "none"
+    shares = result.explained[first].tolist() if hidden else [1.0] * len(columns)  # type: ignore[index]
+    return list(zip(columns, shares, strict=True))
 
 
 def column_of_features(graph: OwnGraph) -> list[int]:
@@ -171,7 +187,7 @@ def column_changes(graph: OwnGraph, result: Denoised) -> list[dict[str, Any]]:
     gaps = graph.missing if graph.missing is not None else torch.zeros_like(graph.data.x, dtype=torch.bool)
     before, after = (decode(graph.encoding, x) for x in (graph.data.x, result.x))
     changes, start = [], 0
-    for column in graph.encoding.columns:
+    for column, share in restored(graph, result):
         known = ~gaps[:, start].numpy()
         start += len(column.features)
         old, new = before[column.name].to_numpy()[known], after[column.name].to_numpy()[known]
@@ -182,7 +198,7 @@ def column_changes(graph: OwnGraph, result: Denoised) -> list[dict[str, Any]]:
             change |= {"moved": moved, "share": moved / spread if spread > 0 else 0.0}
         else:
             change["changed"] = int((old != new).sum())
-        changes.append(change)
+        changes.append(change | {"restored": share})
     return changes
 
 
@@ -249,9 +265,27 @@ def tell(graph: OwnGraph, result: Denoised, changes: list[dict[str, Any]], conso
     console.print(table)
     if len(changes) > SHOWN:
         console.print(f"… and {len(changes) - SHOWN:,} more columns.")
+    for line in remarks(changes):
+        console.print(line, markup=False, soft_wrap=True)
     for edge in account["feature_edges"]:
         line = f"  {edge['one']} – {edge['other']}: {edge['weight']:+.3f}"
         console.print(line, markup=False, soft_wrap=True)
+
+
+def remarks(changes: list[dict[str, Any]]) -> list[str]:
+    """Returns what is to be said about columns that nothing restores."""
+    kept, moved = (
+        ", ".join(f"'{change['column']}'" for change in changes if change["restored"] < RESTORED and is_such(change))
+        for is_such in (lambda change: "changed" in change, lambda change: change.get("share", 0.0) > 0.5)
+    )
+    said = (
+        f"Nothing restores hidden values of {kept}, which stay as they were.",
+        (
+            f"Nothing restores hidden values of {moved}: what was taken for noise may be data. '--features' names the "
+            "columns to clean."
+        ),
+    )
+    return [sentence for sentence, names in zip(said, (kept, moved), strict=True) if names]
 
 
 def _plain(value: Any) -> str:

@@ -1,6 +1,6 @@
 """Cleaning a table by smoothing it along its rows and its columns, as strongly as the table itself calls for."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,7 +14,7 @@ from bigcn.feature_graphs import FeatureGraph, NoGraph, SpectralGraph
 from bigcn.filters import Hop, check_strength
 from bigcn.node_graphs import edges_of, normalized_graph
 from bigcn.smoothing.covariance import covariance_graph, noise_floor
-from bigcn.smoothing.functional import check_features, check_graph, solve_along
+from bigcn.smoothing.functional import check_features, check_graph, check_grids, check_precision, solve_along
 from bigcn.smoothing.hiding import CHOOSE_ON, column_groups, connected_rows, hidden_mask
 from bigcn.smoothing.search import BLOCKS, Judge, search_strengths
 from bigcn.smoothing.selection import SmoothingChoice
@@ -40,6 +40,10 @@ class Denoised:
         feature_graph (FeatureGraph): The feature graph, over the columns in their order.
         criterion (str): What :obj:`error` of the choices means: the mean squared error on hidden entries
             (:obj:`"hidden"`), or the estimated error of the result (:obj:`"noise"`).
+        explained (numpy.ndarray, optional): For each column, how much of the variance of its hidden entries was
+            restored, one for all, nothing or less where column means do as well; columns that are hidden together
+            share a number. Where it is about zero, what was taken for noise may as well be data that neither the graph
+            nor the other columns know about. :obj:`None` if nothing was hidden. (default: :obj:`None`)
     """
 
     x: Tensor
@@ -47,6 +51,7 @@ class Denoised:
     tried: tuple[SmoothingChoice, ...]
     feature_graph: FeatureGraph
     criterion: Literal["hidden", "noise"]
+    explained: np.ndarray | None = None
 
     @property
     def directions(self) -> Literal["both", "nodes", "features", "none"]:
@@ -107,15 +112,10 @@ def denoise(
         (True, 'both')
     """
     observed = check_features(x, missing="fill")
-    if x.dtype not in (torch.float32, torch.float64):
-        raise ValueError(f"'x' must be of single or double precision (got {x.dtype})")
+    check_precision(x)
     x = x.detach()
     known = torch.ones_like(x, dtype=torch.bool) if observed is None else observed
-    for name, strengths in (("lambda1", lambda1), ("lambda2", lambda2)):
-        if len(strengths) == 0:
-            raise ValueError(f"'{name}' must name a strength at least")
-        for strength in strengths:
-            check_strength(name, strength)
+    check_grids(lambda1, lambda2)
     if noise is not None:
         check_strength("noise", noise)
     if not 0 < hidden < 1:
@@ -131,8 +131,9 @@ def denoise(
 
     generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=tuple(b"denoise"))))
     sample = _Sample.of(z, known, edges, edge_weight, generator)
+    by_hiding: _Hiding | None = None
     if noise is None:
-        judge = sample.by_hiding(hidden, column_groups(groups, x.size(1)), generator)
+        judge: Judge = (by_hiding := _Hiding(sample, hidden, column_groups(groups, x.size(1)), generator))
     else:
         judge = sample.by_noise(noise, generator)
     choice, tried = search_strengths(judge, x.size(1), lambda1, lambda2, ranks)
@@ -144,7 +145,8 @@ def denoise(
         out = cleaned + mean
     elif observed is not None:
         out = torch.where(known, x, mean)
-    return Denoised(out, choice, tried, graph, "hidden" if noise is None else "noise")
+    explained = None if by_hiding is None else by_hiding.explained(choice)
+    return Denoised(out, choice, tried, graph, "hidden" if noise is None else "noise", explained)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,30 +169,6 @@ class _Sample:
         hop = None if edges is None else normalized_graph(edges, weight, z.size(0), z.dtype)
         return cls(z, known, hop)
 
-    def by_hiding(self, share: float, groups: np.ndarray, generator: np.random.Generator) -> Judge:
-        """Judges by the mean squared error on entries that were hidden."""
-        turns = int(np.clip(np.ceil(ENTRIES / max(share * int(self.known.sum()), 1)), 1, TURNS))
-        masks = [self.known & hidden_mask(self.z.size(0), groups, share, generator) for _ in range(turns)]
-        count = sum(int(mask.sum()) for mask in masks)
-        if count == 0:
-            raise ValueError("'x' has too few known entries to hide some of them")
-        graphs: dict[tuple[int, object, int], FeatureGraph] = {}
-
-        def judge(choice: SmoothingChoice) -> np.ndarray:
-            total = np.zeros(BLOCKS)
-            for turn, mask in enumerate(masks):
-                visible = torch.where(mask, 0, self.z)
-                key = turn, choice.feature_graph, choice.rank
-                if key not in graphs:  # a graph is computed once and serves all strengths
-                    graphs[key] = feature_graph_of(choice, visible, self.hop)
-                seen = self.known & ~mask
-                filled = self._solve(visible, seen, graphs[key], choice)
-                by_row = torch.where(mask, filled - self.z, 0).square().sum(dim=1).double().numpy()
-                total += np.bincount(np.arange(len(by_row)) % BLOCKS, weights=by_row, minlength=BLOCKS)
-            return total / count
-
-        return judge
-
     def by_noise(self, noise: float, generator: np.random.Generator) -> Judge:
         """Judges by Stein's estimate of the mean squared error of the result, for noise that is known."""
         probe = torch.from_numpy(generator.choice([-1.0, 1.0], self.z.shape)).to(self.z.dtype) * self.known
@@ -201,7 +179,7 @@ class _Sample:
 
         def judge(choice: SmoothingChoice) -> np.ndarray:
             smoothed, shifted = (
-                self._solve(table, self.known, feature_graph_of(choice, table, self.hop), choice, TOLERANCE / 100)
+                self.solve(table, self.known, feature_graph_of(choice, table, self.hop), choice, TOLERANCE / 100)
                 for table in (self.z, moved)
             )
             residual = float((smoothed - self.z)[self.known].square().sum()) / count
@@ -210,13 +188,60 @@ class _Sample:
 
         return judge
 
-    def _solve(
+    def solve(
         self, z: Tensor, seen: Tensor, graph: FeatureGraph, choice: SmoothingChoice, tolerance: float = TOLERANCE
     ) -> Tensor:
+        """Smooths the part, of which some entries are seen."""
         observed = None if bool(seen.all()) else seen
         if choice.lambda1 == 0 and choice.lambda2 == 0:
             return z
         return solve_along(z, observed, self.hop, graph, choice.lambda1, choice.lambda2, tolerance)
+
+
+class _Hiding:
+    """Judges by the mean squared error on entries that were hidden.
+
+    Args:
+        sample (_Sample): The rows.
+        share (float): The share of the known entries that is hidden at a time.
+        groups (numpy.ndarray): A number for each column; those of the same number are hidden together.
+        generator (numpy.random.Generator): What decides which are hidden.
+    """
+
+    def __init__(self, sample: _Sample, share: float, groups: np.ndarray, generator: np.random.Generator) -> None:
+        turns = int(np.clip(np.ceil(ENTRIES / max(share * int(sample.known.sum()), 1)), 1, TURNS))
+        rows = sample.z.size(0)
+        self.sample, self.groups = sample, groups
+        self.masks = [sample.known & hidden_mask(rows, groups, share, generator) for _ in range(turns)]
+        self.count = sum(int(mask.sum()) for mask in self.masks)
+        if self.count == 0:
+            raise ValueError("'x' has too few known entries to hide some of them")
+        self._graphs: dict[tuple[int, object, int], FeatureGraph] = {}
+
+    def __call__(self, choice: SmoothingChoice) -> np.ndarray:
+        total = np.zeros(BLOCKS)
+        for errors in self._errors(choice):
+            by_row = errors.sum(dim=1).double().numpy()
+            total += np.bincount(np.arange(len(by_row)) % BLOCKS, weights=by_row, minlength=BLOCKS)
+        return total / self.count
+
+    def explained(self, choice: SmoothingChoice) -> np.ndarray:
+        """Returns for each column how much of the variance of its hidden entries a choice restores."""
+        left = sum(errors.sum(dim=0).double().numpy() for errors in self._errors(choice))
+        there = sum(torch.where(mask, self.sample.z, 0).square().sum(dim=0).double().numpy() for mask in self.masks)
+        left, there = (np.bincount(self.groups, weights=sums)[self.groups] for sums in (left, there))
+        return 1 - np.divide(left, there, out=np.ones_like(left), where=there > 0)
+
+    def _errors(self, choice: SmoothingChoice) -> Iterator[Tensor]:
+        """Gives the squared errors on hidden entries, and zero elsewhere, for each turn."""
+        z, known = self.sample.z, self.sample.known
+        for turn, mask in enumerate(self.masks):
+            visible = torch.where(mask, 0, z)
+            key = turn, choice.feature_graph, choice.rank
+            if key not in self._graphs:  # a graph is computed once and serves all strengths
+                self._graphs[key] = feature_graph_of(choice, visible, self.sample.hop)
+            filled = self.sample.solve(visible, known & ~mask, self._graphs[key], choice)
+            yield torch.where(mask, filled - z, 0).square()
 
 
 def feature_graph_of(choice: SmoothingChoice, z: Tensor, hop: Hop | None) -> FeatureGraph:

@@ -77,8 +77,9 @@ class BiSmoother(BaseEstimator):
         spec = self.feature_graph
         if not isinstance(spec, (str, FeatureGraph)):
             spec = torch.as_tensor(np.asarray(spec.todense() if sp.issparse(spec) else spec), dtype=x.dtype)
-        mean = torch.nanmean(x, dim=0).nan_to_num() if self.center else x.new_zeros(x.size(1))
+        mean = torch.nanmean(x, dim=0).nan_to_num()
         filled = torch.where(torch.isnan(x), mean, x)
+        mean = mean if self.center else torch.zeros_like(mean)
         hop = checked_hop(edge_index, edge_weight, x)
         # The graph is read off the table as it is; only what is smoothed is centred.
         self.feature_graph_ = resolve_feature_graph(spec, filled, hop, self.rank)

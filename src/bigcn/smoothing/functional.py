@@ -1,5 +1,6 @@
 r"""Two-way smoothing of a feature matrix, as one function."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -12,6 +13,7 @@ from bigcn.filters import Hop, check_rounds, check_strength
 from bigcn.node_graphs import edges_of, normalized_graph
 from bigcn.smoothing.solvers import solve_admm, solve_complete, solve_observed
 from bigcn.sparse import is_sparse, sparse_from_edges
+from bigcn.sparse_ops import product_dtype
 
 Method = Literal["exact", "admm"]
 #: Feature graphs that smoothing knows by name: those that need no labels.
@@ -69,6 +71,8 @@ def smooth(
                 [2.]])
     """
     observed = check_features(x, missing)
+    dtype = x.dtype
+    x = x.to(product_dtype(x))  # half precision has neither eigenvectors nor a tolerance
     for name, value in (("lambda1", lambda1), ("lambda2", 0.0 if lambda2 is None else lambda2)):
         check_strength(name, value)
     if method not in ("exact", "admm"):
@@ -88,7 +92,7 @@ def smooth(
         lambda2 = 1.0 if graph.filters else 0.0
     elif lambda2 > 0 and not graph.filters:
         raise ValueError("'lambda2' needs a feature graph: give 'feature_adjacency'")
-    return solve_along(x, observed, hop, graph, lambda1, lambda2, tolerance, method, p, iterations)
+    return solve_along(x, observed, hop, graph, lambda1, lambda2, tolerance, method, p, iterations).to(dtype)
 
 
 def solve_along(
@@ -170,6 +174,21 @@ def check_features(x: Tensor, missing: str) -> Tensor | None:
     return ~gaps
 
 
+def check_precision(x: Tensor) -> None:
+    """Refuses numbers that directions cannot be computed from."""
+    if x.dtype not in (torch.float32, torch.float64):
+        raise ValueError(f"'x' must be of single or double precision (got {x.dtype})")
+
+
+def check_grids(lambda1: Sequence[float], lambda2: Sequence[float]) -> None:
+    """Refuses strengths to choose from that are none."""
+    for name, strengths in (("lambda1", lambda1), ("lambda2", lambda2)):
+        if len(strengths) == 0:
+            raise ValueError(f"'{name}' must name a strength at least")
+        for strength in strengths:
+            check_strength(name, strength)
+
+
 def checked_hop(edge_index: Adj | None, edge_weight: OptTensor, x: Tensor) -> Hop | None:
     """Returns the normalised node graph of a table, or :obj:`None` if there is none; refuses what is not one."""
     if edge_index is None:
@@ -180,6 +199,9 @@ def checked_hop(edge_index: Adj | None, edge_weight: OptTensor, x: Tensor) -> Ho
 
 def check_graph(edge_index: Adj, edge_weight: OptTensor, num_nodes: int) -> None:
     """Refuses a node graph that is not an undirected one over these nodes."""
+    if isinstance(edge_index, Tensor) and is_sparse(edge_index) and edge_index.shape != (num_nodes, num_nodes):
+        shape = [num_nodes, num_nodes]
+        raise ValueError(f"'edge_index' must have shape {shape} to match 'x' (got {list(edge_index.shape)})")
     edges, weight = edges_of(edge_index, edge_weight)
     check_edges(edges, weight, num_nodes)
     if edges.numel() == 0:

@@ -11,10 +11,10 @@ from torch_geometric.typing import Adj, OptTensor
 from torch_geometric.utils import subgraph
 
 from bigcn.feature_graphs import FeatureGraph, NoGraph
-from bigcn.filters import Hop, check_strength
+from bigcn.filters import Hop
 from bigcn.node_graphs import edges_of, normalized_graph
 from bigcn.smoothing.covariance import covariance_graph
-from bigcn.smoothing.functional import check_features, check_graph, solve_along
+from bigcn.smoothing.functional import check_features, check_graph, check_grids, check_precision, solve_along
 from bigcn.smoothing.hiding import CHOOSE_ON, column_groups, connected_rows, hidden_mask
 from bigcn.smoothing.neighbours import nearest_edges
 
@@ -125,9 +125,7 @@ def impute(
         seed (int, optional): What decides which values are hidden. (default: :obj:`0`)
     """
     observed = _check(x, missing, hidden, rounds)
-    for name, strengths in (("lambda1", lambda1), ("lambda2", lambda2)):
-        for strength in strengths:
-            check_strength(name, strength)
+    check_grids(lambda1, lambda2)
     if not nodes or not set(nodes) <= {"given", "nearest"}:
         raise ValueError(f"'nodes' must be 'given', 'nearest' or both (got {nodes!r})")
     edges = None
@@ -242,5 +240,6 @@ def _check(x: Tensor, missing: Tensor, hidden: float, rounds: int) -> Tensor:
         raise ValueError(f"'hidden' must lie between 0 and 1 (got {hidden})")
     if rounds < 1:
         raise ValueError(f"'rounds' must be at least 1 (got {rounds})")
+    check_precision(x)
     observed = check_features(torch.where(missing, torch.nan, x), missing="fill")
     return torch.ones_like(missing) if observed is None else observed

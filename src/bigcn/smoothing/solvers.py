@@ -87,6 +87,8 @@ def solve_admm(
         iterations (int, optional): Stops after this many rounds, as the paper does; if :obj:`None`, runs until the
             result no longer moves.
     """
+    if x.numel() == 0:
+        return x
     node_strength, feature_strength = x.new_tensor([2 * lambda1 / (1 + p), 2 * lambda2 / (1 + p)])
     scale = float(x.abs().max()) or 1.0
     # The filters are solved more finely than the rounds, or these would never agree to the tolerance.
