@@ -145,6 +145,14 @@ def test_scores_with_labels_of_one_s_own(make_tables):
         assert model.score(graph, y) == pytest.approx(model.score(graph))
 
 
+def test_what_is_asked_too_early_or_wrongly(graph):
+    for ask in ("plan", "make_task"):
+        with pytest.raises(NotFittedError):
+            getattr(BiGCNClassifier(), ask)()
+    with pytest.raises(ValueError, match="'training' names 'epochs', which TrainConfig does not have: curves,"):
+        BiGCNClassifier(training={"epochs": 3}).fit(graph)
+
+
 def test_refuses_what_cannot_be_learned(graph):
     empty = graph.data.clone()
     empty.y = torch.full_like(empty.y, -1)

@@ -67,6 +67,7 @@ def test_published_settings_are_silent():
         ({"feature_graph": torch.eye(3)}, "'feature_graph' has 3 features, but the layer has 4"),
         ({"feature_graph": torch.full((4, 4), -1.0)}, "'feature_adjacency'"),
         ({"feature_graph": GivenGraph(torch.eye(4)), "feature_graph_kwargs": {"rank": 3}}, "'feature_graph_kwargs'"),
+        ({"add_self_loops": False}, "'add_self_loops' is an option of GCNConv"),
         ({"tolerance": 0.0}, "'tolerance'"),
         ({"init": "ones"}, "'init'"),
     ],

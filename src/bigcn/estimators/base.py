@@ -3,7 +3,7 @@
 import hashlib
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from typing import Any, ClassVar, Self, TypeAlias
 
 import torch
@@ -119,6 +119,11 @@ class GraphEstimator(BaseEstimator):
         Args:
             graph (OwnGraph, optional): The graph. (default: the one that was fitted)
         """
+        if graph is None:
+            check_is_fitted(self, "data_")
+        known = sorted(field.name for field in fields(TrainConfig))
+        if unknown := [name for name in self.training or {} if name not in known]:
+            raise ValueError(f"'training' names {unknown[0]!r}, which TrainConfig does not have: {', '.join(known)}")
         training = {**DEFAULT_TRAINING[self.task], **(self.training or {})}
         if self.max_epochs is not None:
             training["max_epochs"] = self.max_epochs
@@ -138,6 +143,7 @@ class GraphEstimator(BaseEstimator):
         Args:
             prepare (Callable, optional): See :class:`bigcn.tasks.Task`. (default: :obj:`None`)
         """
+        check_is_fitted(self, "_ordered")
         return self._make_task(prepare).to(self.device)
 
     def save(self, folder: PathLike, overwrite: bool = False, notes: dict[str, Any] | None = None) -> None:

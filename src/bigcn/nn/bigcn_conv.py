@@ -104,6 +104,11 @@ class BiGCNConv(KeepsInput, MessagePassing):
         check_low_pass: bool = True,
         **kwargs: Any,
     ) -> None:
+        if of_gcn := [name for name in ("improved", "add_self_loops") if name in kwargs]:
+            raise ValueError(
+                f"'{of_gcn[0]}' is an option of GCNConv: this layer takes the graph as it is, without self-loops (see "
+                f"torch_geometric.utils.add_self_loops)"
+            )
         kwargs.setdefault("aggr", "add")
         super().__init__(**kwargs)
         if kwargs["aggr"] not in ("add", "sum") or self.flow != "source_to_target":
