@@ -55,3 +55,14 @@ def test_runs_with_other_settings_get_a_page_of_their_own(bigcn):
     for name, epochs in (("digits-node-clean", 4), ("digits-node-clean-2", 6)):
         page = re.sub(r"<[^>]*>", "", Path(f"pages/{name}/index.html").read_text())
         assert f"--max-epochs {epochs} --weight-decay 0.1 --device cpu" in page
+
+
+def test_trainings_of_one_graph_each_have_all_their_runs(bigcn, forest):
+    for epochs in ("3", "4"):
+        words = ("train", *forest(), "--label", "kind", "--quick", "--models", "mlp", "--device", "cpu")
+        assert bigcn(*words, "--max-epochs", epochs).code == 0
+    outcome = bigcn("report", "-o", "pages")
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.count("Largest class") == 2
+    for name in ("nodes-node", "nodes-node-2"):
+        assert "Largest class" in Path(f"pages/{name}/index.html").read_text()

@@ -9,8 +9,9 @@ from sklearn.metrics import precision_score, recall_score
 
 from bigcn.datasets.own import read_graph
 from bigcn.estimators import BiGCNClassifier
-from bigcn.experiments.own import own_result
+from bigcn.experiments.own import MAJORITY, own_result, own_results
 from bigcn.experiments.own_runs import run_own
+from bigcn.experiments.records import RunResult, RunSpec
 from bigcn.experiments.store import RunStore
 from bigcn.report import write_csv
 from bigcn.report.own import own_sections, own_table, score_rows
@@ -130,3 +131,70 @@ def test_nasty_names_reach_the_table_as_they_are(tmp_path_factory, tmp_path):
 
 def test_other_comparisons_have_no_such_sections(result):
     assert own_sections(result) is None
+
+
+def stored(model: str, epochs: int, strength: float = 1.0, seed: int = 0, width: int = 64, score: float = 0.5):
+    """A run as a search with so many epochs leaves it in the store."""
+    settings = {
+        "model": {"hidden_channels": width, "node_strength": strength},
+        "training": {"max_epochs": epochs, "weight_decay": 0.002},
+        "weight_decays": [0.0005, 0.007],
+    }
+    details = {}
+    if model == "bigcn":
+        del settings["weight_decays"]
+        settings |= {"search": True, "training": {"max_epochs": epochs, "weight_decay": 0.0005 * strength}}
+        details = {"own": {"trials": [{}, {}]}}
+    spec = RunSpec("node", "own:forest", f"split {seed}", "stratified", "clean", None, model, settings, seed, "cpu")
+    if model == MAJORITY:
+        spec = replace(spec, settings={})
+    metrics = {"accuracy": score, "macro_f1": score, "ece": 0.1}
+    return spec, RunResult(metrics=metrics, seconds=1.0, started="2026-03-01T12:00:00+00:00", details=details)
+
+
+def epochs_of(result) -> set[tuple[str, int]]:
+    return {(spec.model, spec.settings["training"]["max_epochs"]) for spec, _ in result.pairs if spec.settings}
+
+
+def test_trainings_of_one_graph_are_not_mixed():
+    # The store sorts by settings, and a search may choose any form, so that the order of the two says nothing.
+    found = own_results(
+        [
+            stored("bigcn", 300, strength=1.0),
+            stored("bigcn", 20, strength=2.0),
+            stored("gcn", 20),
+            stored("gcn", 300),
+            stored(MAJORITY, 0),
+            stored("mlp", 20),
+        ]
+    )
+    assert [epochs_of(result) for result in found] == [
+        {("bigcn", 300), ("gcn", 300)},
+        {("bigcn", 20), ("gcn", 20), ("mlp", 20)},
+    ]
+    assert [result.comparison.models for result in found] == [
+        ("bigcn", MAJORITY, "gcn"),
+        ("bigcn", MAJORITY, "gcn", "mlp"),
+    ]
+
+
+def test_each_split_and_each_width_has_its_own_runs():
+    runs = [
+        *(stored(model, 20, seed=seed) for model in ("bigcn", MAJORITY, "gcn") for seed in (0, 1)),
+        *(stored(model, 20, width=16) for model in ("bigcn", "gcn")),
+        stored("mlp", 7),
+    ]
+    first, second, narrow, alone = own_results(runs)
+    for result, seeds in ((first, (0,)), (second, (1,)), (narrow, (0,))):
+        assert result.comparison.seeds == seeds
+        assert [row["model"] for row in result.rows()] == ["bigcn", MAJORITY, "gcn"]
+    assert alone.comparison.models == ("mlp",)
+
+
+def test_a_search_and_none_are_told_apart(forest):
+    _, _, result = forest
+    spec, run = next((spec, run) for spec, run in result.pairs if spec.model == "mlp")
+    searched = replace(spec, settings={**spec.settings, "weight_decays": [0.0005, 0.007]})
+    found = own_results([*result.pairs, (searched, run)])
+    assert [len(other.pairs) for other in found] == [len(result.pairs), 1]
+    assert found[0].about == result.about
