@@ -16,6 +16,7 @@ from bigcn.experiments.store import RunStore
 from bigcn.experiments.stored import stored_comparisons
 from bigcn.noise import CASES
 from bigcn.report import comparison_table
+from bigcn.report.differences import tell_apart
 from bigcn.report.own import own_table
 
 
@@ -66,7 +67,7 @@ def report(
         print_json({"rows": [row for result in results for row in plain_rows(result)]})
         return
     taken: set[Path] = set()
-    for result in results:
+    for result in tell_apart(results):
         folder = free_folder(out, result, taken)
         page = write_outputs(result, folder, repeat_command(result))
         output.print(own_table(result) if isinstance(result, OwnResult) else comparison_table(result))

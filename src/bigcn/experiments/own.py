@@ -29,6 +29,7 @@ class OwnComparison:
         protocol (str): How the graph was split.
         seeds (tuple[int, ...]): The seeds.
         device (str): The device.
+        note (str, optional): What tells it from others on the same graph, for the title. (default: :obj:`""`)
     """
 
     dataset: str
@@ -39,6 +40,7 @@ class OwnComparison:
     device: str
     case: str = "clean"
     values: tuple[float, ...] = ()
+    note: str = ""
 
     @property
     def metric(self) -> str:
@@ -49,7 +51,7 @@ class OwnComparison:
     def title(self) -> str:
         """The comparison in a few words."""
         task = "node classification" if self.task == "node" else "link prediction"
-        return f"{self.dataset.removeprefix(PREFIX)}, {task}"
+        return f"{self.dataset.removeprefix(PREFIX)}, {task}" + (f", {self.note}" if self.note else "")
 
 
 class OwnResult(ComparisonResult):
