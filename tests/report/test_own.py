@@ -1,4 +1,5 @@
 import io
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -112,6 +113,30 @@ def test_terminal_table_marks_the_best(forest):
     screen = io.StringIO()
     Console(file=screen, width=100).print(own_table(result))
     assert "macro-F1" in screen.getvalue()
+
+
+def marked(page: str, section: str) -> set[str]:
+    """The models with a star in the first column of a table."""
+    rows = re.findall(
+        r'<tr><th scope="row">([^<]*)</th>\s*<td([^>]*)>',
+        page.partition(f'<h2 id="{section}">')[2].partition("</table>")[0],
+    )
+    assert rows
+    return {name for name, attributes in rows if "best" in attributes}
+
+
+@pytest.mark.parametrize("scores", [(0.9, 0.9, 0.4), (0.9, 0.8, 0.9), (0.5, 0.5, 0.5), (0.4, 0.6, 0.5)])
+def test_all_tables_of_a_page_have_the_same_stars(forest, scores):
+    _, _, result = forest
+    by_model = dict(zip(("bigcn", "mlp", MAJORITY), scores, strict=True))
+    pairs = [
+        (spec, replace(run, metrics=run.metrics | {"accuracy": by_model[spec.model]})) for spec, run in result.pairs
+    ]
+    page = render_page(own_result(pairs), "")
+    titles = {"bigcn": "BiGCN", "mlp": "MLP", MAJORITY: "Largest class"}
+    best = {titles[model] for model, score in by_model.items() if score == max(scores)}
+    assert marked(page, "numbers") == marked(page, "scores") == best
+    assert "≈" not in page
 
 
 def test_nothing_of_the_user_reaches_the_page_unescaped(nasty_page):

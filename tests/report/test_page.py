@@ -162,3 +162,11 @@ def test_large_comparisons_stay_small(make_result) -> None:
         models=models, case="structure-mistakes", values=tuple(0.001 * (i + 1) for i in range(9)), seeds=tuple(range(9))
     )
     assert len(render_page(large, COMMAND).encode()) < 400_000
+
+
+def test_one_seed_marks_no_ties(make_result) -> None:
+    page = render_page(make_result(seeds=(10,)), COMMAND)
+    assert "≈" not in page
+    assert "cannot be told from the best" not in page
+    assert "One seed cannot tell models apart." in page
+    assert "≈" in render_page(make_result(), COMMAND)

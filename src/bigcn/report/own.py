@@ -7,7 +7,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from bigcn.experiments.comparison import ComparisonResult
+from bigcn.experiments.comparison import ComparisonResult, same_score
 from bigcn.experiments.own import MAJORITY, OwnResult
 from bigcn.report.charts import share
 from bigcn.report.words import duration, label, metric_title, model_title, percent, plural, printable
@@ -60,8 +60,7 @@ def score_rows(result: ComparisonResult) -> dict[str, Any]:
     means = {model: {metric: statistics.fmean(s) for metric, s in by.items()} for model, by in found.items()}
     best = {}
     for metric in metrics:
-        # Whoever says the same of every node is calibrated, and no use.
-        scores = [by[metric] for model, by in means.items() if metric in by and model != MAJORITY]
+        scores = [by[metric] for model, by in means.items() if metric in by and _competes(model, metric)]
         if scores:
             best[metric] = min(scores) if metric in LESS_IS_BETTER else max(scores)
 
@@ -69,10 +68,16 @@ def score_rows(result: ComparisonResult) -> dict[str, Any]:
         score = means[model].get(metric)
         if score is None:
             return {"text": "–", "best": False}
-        return {"text": percent(score), "best": model != MAJORITY and score == best[metric]}
+        won = _competes(model, metric) and same_score(score, best[metric])
+        return {"text": percent(score), "best": won}
 
     rows = [{"name": model_title(model), "cells": [cell(model, metric) for metric in metrics]} for model in means]
     return {"headings": [metric_title(metric) for metric in metrics], "rows": rows}
+
+
+def _competes(model: str, metric: str) -> bool:
+    # Whoever says the same of every node is calibrated, and no use.
+    return model != MAJORITY or metric not in LESS_IS_BETTER
 
 
 def graph_words(about: dict[str, Any]) -> str:

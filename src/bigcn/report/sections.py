@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Iterable
 from typing import Any
 
-from bigcn.experiments.comparison import ComparisonResult
+from bigcn.experiments.comparison import ComparisonResult, same_score
 from bigcn.experiments.own import is_own
 from bigcn.experiments.statistics import is_tie
 from bigcn.report.charts import share
@@ -269,12 +269,14 @@ def _marked(scores: dict[str, dict[int, float]]) -> dict[str, dict[str, Any]]:
     """Returns mean and spread of each model with the best and its ties, as the table of the comparison has them."""
     means = {model: statistics.fmean(by_seed.values()) for model, by_seed in scores.items()}
     best = max(means, key=lambda model: means[model])
+    winners = {model for model, mean in means.items() if same_score(mean, means[best])}
+    several = any(len(by_seed) > 1 for by_seed in scores.values())
     return {
         model: {
             "mean": percent(means[model]),
             "std": percent(statistics.stdev(by_seed.values())) if len(by_seed) > 1 else "",
-            "best": model == best,
-            "tie": model != best and is_tie(scores[best], by_seed),
+            "best": model in winners,
+            "tie": several and model not in winners and is_tie(scores[best], by_seed),
             "missing": False,
             "note": "",
         }
