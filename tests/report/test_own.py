@@ -223,3 +223,16 @@ def test_a_search_and_none_are_told_apart(forest):
     found = own_results([*result.pairs, (searched, run)])
     assert [len(other.pairs) for other in found] == [len(result.pairs), 1]
     assert found[0].about == result.about
+
+
+def test_nodes_with_few_neighbours_are_counted(forest):
+    fitted, graph, result = forest
+    place = fitted._ordered.order[fitted.split_.test]
+    source, target = graph.data.edge_index
+    degree = np.bincount(target[source != target].numpy(), minlength=80)[place.numpy()]
+    counts = result.about["test_nodes"]
+    assert counts == {
+        "accuracy": len(place),
+        "accuracy_low_degree": (degree <= 2).sum(),
+        "accuracy_isolated": (degree == 0).sum(),
+    }

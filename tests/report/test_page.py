@@ -76,8 +76,8 @@ def test_it_answers_the_question(outline: Outline, result: ComparisonResult) -> 
     assert result.pairs[0][0].dataset_fingerprint in text
     assert "Nothing: all 36 runs came to an end." in text
     assert "Not low-pass" in text
-    assert "at most 2 neighbours" in text
-    assert "(in 2 of 3 seeds)" in text
+    assert "at most 2 neighbours: " in text
+    assert "Left out, too few to judge by: test nodes with no neighbour (" in text
 
 
 def test_nothing_is_loaded_and_nothing_runs(page: str, outline: Outline) -> None:

@@ -5,10 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from torch import Tensor
+from torch_geometric.data import Data
+
 from bigcn.experiments.comparison import ComparisonResult, Pair
 from bigcn.experiments.records import RunResult, RunSpec
 from bigcn.experiments.specs import METRICS
 from bigcn.nn.registry import title_of
+from bigcn.tasks.nodes import LOW_DEGREE, degrees
 
 #: What the names of graphs of one's own begin with in the store, so that none is taken for a graph of the registry.
 PREFIX = "own:"
@@ -131,6 +135,18 @@ def own_results(pairs: Sequence[Pair]) -> list[OwnResult]:
 def is_own(dataset: str) -> bool:
     """Tells whether a name in the store is that of a graph of one's own."""
     return dataset.startswith(PREFIX)
+
+
+def count_test_nodes(data: Data, test: Tensor) -> dict[str, int]:
+    """Returns how many test nodes there are, and how many of them have few neighbours, by the scores over them.
+
+    Args:
+        data (Data): The graph.
+        test (torch.Tensor): The test nodes.
+    """
+    degree = degrees(data)[test.cpu()]
+    groups = {"accuracy_isolated": degree == 0, "accuracy_low_degree": degree <= LOW_DEGREE}
+    return {"accuracy": len(degree)} | {name: int(members.sum()) for name, members in groups.items()}
 
 
 def folder_name(graph: str, task: str) -> str:
