@@ -115,6 +115,19 @@ def test_terminal_table_marks_the_best(forest):
     assert "macro-F1" in screen.getvalue()
 
 
+def test_who_is_out_of_the_contest_is_told(forest):
+    _, _, result = forest
+    screen = io.StringIO()
+    Console(file=screen, width=200).print(own_table(result))
+    words = "The largest class says the same of every node: its calibration error is out of the contest."
+    assert words in " ".join(screen.getvalue().split())
+    assert words in render_page(result, "")
+    without = own_result([pair for pair in result.pairs if pair[0].model != MAJORITY])
+    screen = io.StringIO()
+    Console(file=screen, width=200).print(own_table(without))
+    assert "out of the contest" not in screen.getvalue() + render_page(without, "")
+
+
 def marked(page: str, section: str) -> set[str]:
     """The models with a star in the first column of a table."""
     rows = re.findall(

@@ -18,6 +18,8 @@ SCORES: dict[str, tuple[str, ...]] = {
     "link": ("roc_auc", "average_precision"),
 }
 LESS_IS_BETTER = ("ece",)
+#: Why the largest class cannot be the best of those.
+CONSTANT = "The largest class says the same of every node: its calibration error is out of the contest."
 #: Up to so many classes the confusion is shown as a matrix, beyond as a list of what is confused most.
 MATRIX = 12
 
@@ -28,15 +30,15 @@ def own_table(result: OwnResult) -> Table:
     Args:
         result (OwnResult): What was found.
     """
+    shown = score_rows(result)
     table = Table(
         title=Text(label(result.comparison.title), style="bold"),
         title_justify="left",
-        caption=Text("On the test part, in percent; * best."),
+        caption=Text(f"On the test part, in percent; * best. {shown['note']}".strip()),
         caption_justify="left",
         box=SIMPLE_HEAD,
         pad_edge=False,
     )
-    shown = score_rows(result)
     table.add_column("model", min_width=12)
     for heading in shown["headings"]:
         table.add_column(heading, justify="right")
@@ -50,7 +52,7 @@ def own_table(result: OwnResult) -> Table:
 
 
 def score_rows(result: ComparisonResult) -> dict[str, Any]:
-    """Returns the mean of every score of every model that has one, with the best marked."""
+    """Returns the mean of every score of every model that has one, with the best marked, and who cannot be the best."""
     metrics = SCORES[result.comparison.task]
     found: dict[str, dict[str, list[float]]] = {}
     for spec, run in result.pairs:
@@ -72,7 +74,8 @@ def score_rows(result: ComparisonResult) -> dict[str, Any]:
         return {"text": percent(score), "best": won}
 
     rows = [{"name": model_title(model), "cells": [cell(model, metric) for metric in metrics]} for model in means]
-    return {"headings": [metric_title(metric) for metric in metrics], "rows": rows}
+    note = CONSTANT if "ece" in means.get(MAJORITY, {}) else ""
+    return {"headings": [metric_title(metric) for metric in metrics], "rows": rows, "note": note}
 
 
 def _competes(model: str, metric: str) -> bool:
