@@ -53,5 +53,19 @@ def test_runs_with_other_settings_get_a_page_of_their_own(bigcn):
     outcome = bigcn("report", "-o", "pages")
     assert outcome.code == 0, outcome.err
     for name, epochs in (("digits-node-clean", 4), ("digits-node-clean-2", 6)):
+        assert f"Digits, node classification, clean, at most {epochs} epochs" in " ".join(outcome.out.split())
         page = re.sub(r"<[^>]*>", "", Path(f"pages/{name}/index.html").read_text())
         assert f"--max-epochs {epochs} --weight-decay 0.1 --device cpu" in page
+
+
+def test_trainings_of_one_graph_each_have_all_their_runs(bigcn, forest):
+    for epochs in ("3", "4"):
+        words = ("train", *forest(), "--label", "kind", "--quick", "--models", "mlp", "--device", "cpu")
+        assert bigcn(*words, "--max-epochs", epochs).code == 0
+    outcome = bigcn("report", "-o", "pages")
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.count("Largest class") == 2
+    for name, epochs in (("nodes-node", 3), ("nodes-node-2", 4)):
+        page = Path(f"pages/{name}/index.html").read_text()
+        assert f"<title>nodes, node classification, at most {epochs} epochs</title>" in page
+        assert "Largest class" in page

@@ -1,4 +1,5 @@
 import io
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -9,8 +10,9 @@ from sklearn.metrics import precision_score, recall_score
 
 from bigcn.datasets.own import read_graph
 from bigcn.estimators import BiGCNClassifier
-from bigcn.experiments.own import own_result
+from bigcn.experiments.own import MAJORITY, own_result, own_results
 from bigcn.experiments.own_runs import run_own
+from bigcn.experiments.records import RunResult, RunSpec
 from bigcn.experiments.store import RunStore
 from bigcn.report import write_csv
 from bigcn.report.own import own_sections, own_table, score_rows
@@ -113,6 +115,43 @@ def test_terminal_table_marks_the_best(forest):
     assert "macro-F1" in screen.getvalue()
 
 
+def test_who_is_out_of_the_contest_is_told(forest):
+    _, _, result = forest
+    screen = io.StringIO()
+    Console(file=screen, width=200).print(own_table(result))
+    words = "The largest class says the same of every node: its calibration error is out of the contest."
+    assert words in " ".join(screen.getvalue().split())
+    assert words in render_page(result, "")
+    without = own_result([pair for pair in result.pairs if pair[0].model != MAJORITY])
+    screen = io.StringIO()
+    Console(file=screen, width=200).print(own_table(without))
+    assert "out of the contest" not in screen.getvalue() + render_page(without, "")
+
+
+def marked(page: str, section: str) -> set[str]:
+    """The models with a star in the first column of a table."""
+    rows = re.findall(
+        r'<tr><th scope="row">([^<]*)</th>\s*<td([^>]*)>',
+        page.partition(f'<h2 id="{section}">')[2].partition("</table>")[0],
+    )
+    assert rows
+    return {name for name, attributes in rows if "best" in attributes}
+
+
+@pytest.mark.parametrize("scores", [(0.9, 0.9, 0.4), (0.9, 0.8, 0.9), (0.5, 0.5, 0.5), (0.4, 0.6, 0.5)])
+def test_all_tables_of_a_page_have_the_same_stars(forest, scores):
+    _, _, result = forest
+    by_model = dict(zip(("bigcn", "mlp", MAJORITY), scores, strict=True))
+    pairs = [
+        (spec, replace(run, metrics=run.metrics | {"accuracy": by_model[spec.model]})) for spec, run in result.pairs
+    ]
+    page = render_page(own_result(pairs), "")
+    titles = {"bigcn": "BiGCN", "mlp": "MLP", MAJORITY: "Largest class"}
+    best = {titles[model] for model, score in by_model.items() if score == max(scores)}
+    assert marked(page, "numbers") == marked(page, "scores") == best
+    assert "≈" not in page
+
+
 def test_nothing_of_the_user_reaches_the_page_unescaped(nasty_page):
     assert "<script" not in nasty_page.lower()
     assert "<img src=x" not in nasty_page
@@ -130,3 +169,83 @@ def test_nasty_names_reach_the_table_as_they_are(tmp_path_factory, tmp_path):
 
 def test_other_comparisons_have_no_such_sections(result):
     assert own_sections(result) is None
+
+
+def stored(model: str, epochs: int, strength: float = 1.0, seed: int = 0, width: int = 64, score: float = 0.5):
+    """A run as a search with so many epochs leaves it in the store."""
+    settings = {
+        "model": {"hidden_channels": width, "node_strength": strength},
+        "training": {"max_epochs": epochs, "weight_decay": 0.002},
+        "weight_decays": [0.0005, 0.007],
+    }
+    details = {}
+    if model == "bigcn":
+        del settings["weight_decays"]
+        settings |= {"search": True, "training": {"max_epochs": epochs, "weight_decay": 0.0005 * strength}}
+        details = {"own": {"trials": [{}, {}]}}
+    spec = RunSpec("node", "own:forest", f"split {seed}", "stratified", "clean", None, model, settings, seed, "cpu")
+    if model == MAJORITY:
+        spec = replace(spec, settings={})
+    metrics = {"accuracy": score, "macro_f1": score, "ece": 0.1}
+    return spec, RunResult(metrics=metrics, seconds=1.0, started="2026-03-01T12:00:00+00:00", details=details)
+
+
+def epochs_of(result) -> set[tuple[str, int]]:
+    return {(spec.model, spec.settings["training"]["max_epochs"]) for spec, _ in result.pairs if spec.settings}
+
+
+def test_trainings_of_one_graph_are_not_mixed():
+    # The store sorts by settings, and a search may choose any form, so that the order of the two says nothing.
+    found = own_results(
+        [
+            stored("bigcn", 300, strength=1.0),
+            stored("bigcn", 20, strength=2.0),
+            stored("gcn", 20),
+            stored("gcn", 300),
+            stored(MAJORITY, 0),
+            stored("mlp", 20),
+        ]
+    )
+    assert [epochs_of(result) for result in found] == [
+        {("bigcn", 300), ("gcn", 300)},
+        {("bigcn", 20), ("gcn", 20), ("mlp", 20)},
+    ]
+    assert [result.comparison.models for result in found] == [
+        ("bigcn", MAJORITY, "gcn"),
+        ("bigcn", MAJORITY, "gcn", "mlp"),
+    ]
+
+
+def test_each_split_and_each_width_has_its_own_runs():
+    runs = [
+        *(stored(model, 20, seed=seed) for model in ("bigcn", MAJORITY, "gcn") for seed in (0, 1)),
+        *(stored(model, 20, width=16) for model in ("bigcn", "gcn")),
+        stored("mlp", 7),
+    ]
+    first, second, narrow, alone = own_results(runs)
+    for result, seeds in ((first, (0,)), (second, (1,)), (narrow, (0,))):
+        assert result.comparison.seeds == seeds
+        assert [row["model"] for row in result.rows()] == ["bigcn", MAJORITY, "gcn"]
+    assert alone.comparison.models == ("mlp",)
+
+
+def test_a_search_and_none_are_told_apart(forest):
+    _, _, result = forest
+    spec, run = next((spec, run) for spec, run in result.pairs if spec.model == "mlp")
+    searched = replace(spec, settings={**spec.settings, "weight_decays": [0.0005, 0.007]})
+    found = own_results([*result.pairs, (searched, run)])
+    assert [len(other.pairs) for other in found] == [len(result.pairs), 1]
+    assert found[0].about == result.about
+
+
+def test_nodes_with_few_neighbours_are_counted(forest):
+    fitted, graph, result = forest
+    place = fitted._ordered.order[fitted.split_.test]
+    source, target = graph.data.edge_index
+    degree = np.bincount(target[source != target].numpy(), minlength=80)[place.numpy()]
+    counts = result.about["test_nodes"]
+    assert counts == {
+        "accuracy": len(place),
+        "accuracy_low_degree": (degree <= 2).sum(),
+        "accuracy_isolated": (degree == 0).sum(),
+    }

@@ -76,8 +76,8 @@ def test_it_answers_the_question(outline: Outline, result: ComparisonResult) -> 
     assert result.pairs[0][0].dataset_fingerprint in text
     assert "Nothing: all 36 runs came to an end." in text
     assert "Not low-pass" in text
-    assert "at most 2 neighbours" in text
-    assert "(in 2 of 3 seeds)" in text
+    assert "at most 2 neighbours: " in text
+    assert "Left out, too few to judge by: test nodes with no neighbour (" in text
 
 
 def test_nothing_is_loaded_and_nothing_runs(page: str, outline: Outline) -> None:
@@ -162,3 +162,11 @@ def test_large_comparisons_stay_small(make_result) -> None:
         models=models, case="structure-mistakes", values=tuple(0.001 * (i + 1) for i in range(9)), seeds=tuple(range(9))
     )
     assert len(render_page(large, COMMAND).encode()) < 400_000
+
+
+def test_one_seed_marks_no_ties(make_result) -> None:
+    page = render_page(make_result(seeds=(10,)), COMMAND)
+    assert "≈" not in page
+    assert "cannot be told from the best" not in page
+    assert "One seed cannot tell models apart." in page
+    assert "≈" in render_page(make_result(), COMMAND)

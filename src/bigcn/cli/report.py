@@ -10,12 +10,13 @@ from bigcn.cli.common import output, print_json
 from bigcn.cli.compare import command_line, plain_rows, write_outputs
 from bigcn.datasets import DATASETS
 from bigcn.experiments.comparison import ComparisonResult
-from bigcn.experiments.own import PREFIX, OwnResult, folder_name, is_own
+from bigcn.experiments.own import PREFIX, OwnResult, folder_name, is_own, own_results
 from bigcn.experiments.specs import METRICS
 from bigcn.experiments.store import RunStore
 from bigcn.experiments.stored import stored_comparisons
 from bigcn.noise import CASES
 from bigcn.report import comparison_table
+from bigcn.report.differences import tell_apart
 from bigcn.report.own import own_table
 
 
@@ -56,7 +57,9 @@ def report(
             (runs.export_csv if target.suffix == ".csv" else runs.export_json)(target)
         asked = {"dataset": asked_graph, "task": task, "case": case}
         filters: dict[str, Any] = {key: value for key, value in asked.items() if value}
-        results = stored_comparisons(list(runs.rows(**filters)))
+        found = list(runs.rows(**filters))
+    results = stored_comparisons([pair for pair in found if not is_own(pair[0].dataset)])
+    results += own_results([pair for pair in found if is_own(pair[0].dataset)])
     if not results:
         which = "of that kind" if graph is None else f"on the graph {graph!r} and of that kind"
         raise ValueError(f"no stored run in {store} is {which}")
@@ -64,7 +67,7 @@ def report(
         print_json({"rows": [row for result in results for row in plain_rows(result)]})
         return
     taken: set[Path] = set()
-    for result in results:
+    for result in tell_apart(results):
         folder = free_folder(out, result, taken)
         page = write_outputs(result, folder, repeat_command(result))
         output.print(own_table(result) if isinstance(result, OwnResult) else comparison_table(result))

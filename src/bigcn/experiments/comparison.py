@@ -142,8 +142,8 @@ class ComparisonResult:
         for row in rows:
             rivals = [other for other in rows if other["value"] == row["value"]]
             best = max(rivals, key=lambda other: other["mean"])
-            row["best"] = row is best
-            row["tie"] = row is not best and is_tie(
+            row["best"] = same_score(row["mean"], best["mean"])
+            row["tie"] = not row["best"] and is_tie(
                 self.scores(best["model"], row["value"]), self.scores(row["model"], row["value"])
             )
         return rows
@@ -161,22 +161,33 @@ class ComparisonResult:
         # Fewer columns kept is harder; of everything else, more is.
         value = min(values) if self.comparison.case == "feature-rate" else max(values)  # type: ignore[type-var]
         last = sorted((row for row in rows if row["value"] == value), key=lambda row: -row["mean"])
-        best = last[0]
+        best, winners = last[0], [get_model(row["model"]).title for row in last if row["best"]]
         phrase = PHRASES.get(self.comparison.case, f"with {self.comparison.case} {{}}").format(value)
         score = "accuracy" if self.comparison.task == "node" else "ROC-AUC"
         sentence = (
-            f"On {get_spec(self.comparison.dataset).title} {phrase}, {get_model(best['model']).title} is best "
-            f"with {100 * best['mean']:.1f} % {score}"
+            f"On {get_spec(self.comparison.dataset).title} {phrase}, {' and '.join(winners)} "
+            f"{'is' if len(winners) == 1 else 'are'} best with {100 * best['mean']:.1f} % {score}"
         )
         ties = [get_model(row["model"]).title for row in last if row["tie"]]
-        beaten = [row for row in last[1:] if not row["tie"]]
+        beaten = [row for row in last if not row["best"] and not row["tie"]]
         if ties:
             seeds = f"{best['seeds']} seed{'s' if best['seeds'] > 1 else ''}"
-            sentence += f", though {', '.join(ties)} cannot be told from it over {seeds}"
+            them = "it" if len(winners) == 1 else "them"
+            sentence += f", though {', '.join(ties)} cannot be told from {them} over {seeds}"
         if beaten:
             gap = 100 * (best["mean"] - beaten[0]["mean"])
             sentence += f"; the next, {get_model(beaten[0]['model']).title}, is {gap:.1f} points behind"
         return sentence + "."
+
+
+def same_score(first: float, second: float) -> bool:
+    """Tells whether two scores are the same but for rounding.
+
+    Example:
+        >>> same_score(0.1 + 0.2, 0.3), same_score(0.9, 0.8999)
+        (True, False)
+    """
+    return round(first - second, 12) == 0
 
 
 def run_comparison(

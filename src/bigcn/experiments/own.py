@@ -1,12 +1,18 @@
 """Graphs of one's own in the store of runs: their names there, and their runs side by side."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from torch import Tensor
+from torch_geometric.data import Data
+
 from bigcn.experiments.comparison import ComparisonResult, Pair
+from bigcn.experiments.records import RunResult, RunSpec
 from bigcn.experiments.specs import METRICS
 from bigcn.nn.registry import title_of
+from bigcn.tasks.nodes import LOW_DEGREE, degrees
 
 #: What the names of graphs of one's own begin with in the store, so that none is taken for a graph of the registry.
 PREFIX = "own:"
@@ -27,6 +33,7 @@ class OwnComparison:
         protocol (str): How the graph was split.
         seeds (tuple[int, ...]): The seeds.
         device (str): The device.
+        note (str, optional): What tells it from others on the same graph, for the title. (default: :obj:`""`)
     """
 
     dataset: str
@@ -37,6 +44,7 @@ class OwnComparison:
     device: str
     case: str = "clean"
     values: tuple[float, ...] = ()
+    note: str = ""
 
     @property
     def metric(self) -> str:
@@ -47,7 +55,7 @@ class OwnComparison:
     def title(self) -> str:
         """The comparison in a few words."""
         task = "node classification" if self.task == "node" else "link prediction"
-        return f"{self.dataset.removeprefix(PREFIX)}, {task}"
+        return f"{self.dataset.removeprefix(PREFIX)}, {task}" + (f", {self.note}" if self.note else "")
 
 
 class OwnResult(ComparisonResult):
@@ -95,9 +103,50 @@ def own_result(pairs: Sequence[Pair]) -> OwnResult:
     return OwnResult(comparison, tuple(pairs))  # type: ignore[arg-type]
 
 
+def own_results(pairs: Sequence[Pair]) -> list[OwnResult]:
+    """Sorts runs from a store into comparisons: each trained BiGCN, and what was trained in the same way on its split.
+
+    The largest class stands beside each of them, since it is the same however long the others trained. Runs that no
+    BiGCN was trained beside are comparisons of their own.
+
+    Args:
+        pairs (Sequence): Runs on graphs of one's own with their results, as :meth:`RunStore.rows` gives them.
+    """
+    trained: dict[tuple[Any, ...], list[Pair]] = {}
+    others: list[Pair] = []
+    for spec, run in pairs:
+        if spec.model == "bigcn" and "weight_decays" not in spec.settings:
+            key = (*_split(spec), json.dumps(spec.settings, sort_keys=True))
+            trained.setdefault(key, []).append((spec, run))
+        else:
+            others.append((spec, run))
+    groups = []
+    for runs in trained.values():
+        beside = [pair for pair in others if any(_is_beside(pair, run) for run in runs)]
+        groups.append([*runs, *sorted(beside, key=lambda pair: pair[0].model != MAJORITY)])
+    taken = {spec.key for group in groups for spec, _ in group}
+    alone: dict[tuple[Any, ...], list[Pair]] = {}
+    for spec, run in others:
+        if spec.key not in taken:
+            alone.setdefault((*_split(spec), *_way(spec, run)), []).append((spec, run))
+    return [own_result(group) for group in (*groups, *alone.values())]
+
+
 def is_own(dataset: str) -> bool:
     """Tells whether a name in the store is that of a graph of one's own."""
     return dataset.startswith(PREFIX)
+
+
+def count_test_nodes(data: Data, test: Tensor) -> dict[str, int]:
+    """Returns how many test nodes there are, and how many of them have few neighbours, by the scores over them.
+
+    Args:
+        data (Data): The graph.
+        test (torch.Tensor): The test nodes.
+    """
+    degree = degrees(data)[test.cpu()]
+    groups = {"accuracy_isolated": degree == 0, "accuracy_low_degree": degree <= LOW_DEGREE}
+    return {"accuracy": len(degree)} | {name: int(members.sum()) for name, members in groups.items()}
 
 
 def folder_name(graph: str, task: str) -> str:
@@ -109,3 +158,29 @@ def folder_name(graph: str, task: str) -> str:
     """
     plain = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in graph).strip(".")
     return f"{plain[:100] or 'graph'}-{task}"
+
+
+def _split(spec: RunSpec) -> tuple[str, ...]:
+    return spec.dataset, spec.dataset_fingerprint, spec.task, spec.protocol, spec.device
+
+
+def _way(spec: RunSpec, run: RunResult) -> tuple[Any, ...]:
+    """Returns how a model was asked to be trained; a weight decay that a search has chosen was not asked for."""
+    training = dict(spec.settings.get("training", {}))
+    tried = spec.settings.get("weight_decays") or run.details.get("own", {}).get("trials", ())
+    searched = len(tried) > 1
+    if searched:
+        training.pop("weight_decay", None)
+    return searched, json.dumps(training, sort_keys=True)
+
+
+def _is_beside(pair: Pair, trained: Pair) -> bool:
+    """Tells whether a run is one that a trained BiGCN was compared with."""
+    spec, ours = pair[0], trained[0]
+    if (*_split(spec), spec.seed) != (*_split(ours), ours.seed):
+        return False
+    if spec.model == MAJORITY:
+        return True
+    # Not every model has a width, but those that do have ours.
+    width = ours.settings.get("model", {}).get("hidden_channels")
+    return _way(*pair) == _way(*trained) and spec.settings.get("model", {}).get("hidden_channels", width) == width

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from bigcn.datasets.own import OwnGraph
 from bigcn.estimators.base import GraphEstimator
@@ -12,12 +13,12 @@ from bigcn.estimators.candidates import WEIGHT_DECAYS
 from bigcn.estimators.classifier import BiGCNClassifier
 from bigcn.estimators.scoring import assess_majority, assess_nodes, node_logits, validation_loss
 from bigcn.experiments.comparison import Pair
-from bigcn.experiments.own import MAJORITY, PREFIX, RIVALS, OwnResult, own_result
+from bigcn.experiments.own import MAJORITY, PREFIX, RIVALS, OwnResult, count_test_nodes, own_result
 from bigcn.experiments.records import RunResult, RunSpec, utc_now
 from bigcn.experiments.store import RunStore
 from bigcn.nn.bigcn import BiGCN
 from bigcn.nn.registry import ModelContext, get_model
-from bigcn.tasks import Task
+from bigcn.tasks import NodeClassification, Task
 from bigcn.training import TrainConfig, seeded, train
 
 OnRun = Callable[[RunSpec, RunResult, bool], None]
@@ -125,7 +126,7 @@ class _Runs:
 def _trained(estimator: GraphEstimator, graph: OwnGraph, command: str) -> RunResult:
     report = estimator.report_
     assert report is not None
-    trials = estimator.trials_
+    trials, task = estimator.trials_, estimator.make_task()
     own = {
         "data": estimator.data_,
         "classes": list(estimator.encoding_.classes),
@@ -136,8 +137,10 @@ def _trained(estimator: GraphEstimator, graph: OwnGraph, command: str) -> RunRes
         "feature_edges": feature_edges(estimator.model_, graph.feature_names),
         "command": command,
     }
+    if isinstance(task, NodeClassification):
+        own["test_nodes"] = count_test_nodes(Data(x=task.x, edge_index=task.edge_index), task.split.test)
     return RunResult(
-        metrics=_metrics(report, _lonely(estimator.make_task(), estimator.model_)),
+        metrics=_metrics(report, _lonely(task, estimator.model_)),
         seconds=sum(trial.seconds for trial in trials),
         started=utc_now(),
         epochs=sum(trial.epochs for trial in trials),

@@ -89,7 +89,10 @@ def grid_of(result: ComparisonResult) -> Grid:
         result (ComparisonResult): What the comparison found.
     """
     comparison = result.comparison
-    cells = {(row["model"], row["value"]): row for row in result.rows()}
+    rows = result.rows()
+    # A single seed ties with everything, which is a word below the table and no mark in it.
+    several = any(row["seeds"] > 1 for row in rows)
+    cells = {(row["model"], row["value"]): row | {"tie": row["tie"] and several} for row in rows}
     failed: dict[tuple[str, float | None], int] = {}
     for spec, _ in result.failures():
         failed[spec.model, spec.value] = failed.get((spec.model, spec.value), 0) + 1

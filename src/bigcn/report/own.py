@@ -7,7 +7,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from bigcn.experiments.comparison import ComparisonResult
+from bigcn.experiments.comparison import ComparisonResult, same_score
 from bigcn.experiments.own import MAJORITY, OwnResult
 from bigcn.report.charts import share
 from bigcn.report.words import duration, label, metric_title, model_title, percent, plural, printable
@@ -18,6 +18,8 @@ SCORES: dict[str, tuple[str, ...]] = {
     "link": ("roc_auc", "average_precision"),
 }
 LESS_IS_BETTER = ("ece",)
+#: Why the largest class cannot be the best of those.
+CONSTANT = "The largest class says the same of every node: its calibration error is out of the contest."
 #: Up to so many classes the confusion is shown as a matrix, beyond as a list of what is confused most.
 MATRIX = 12
 
@@ -28,15 +30,15 @@ def own_table(result: OwnResult) -> Table:
     Args:
         result (OwnResult): What was found.
     """
+    shown = score_rows(result)
     table = Table(
         title=Text(label(result.comparison.title), style="bold"),
         title_justify="left",
-        caption=Text("On the test part, in percent; * best."),
+        caption=Text(f"On the test part, in percent; * best. {shown['note']}".strip()),
         caption_justify="left",
         box=SIMPLE_HEAD,
         pad_edge=False,
     )
-    shown = score_rows(result)
     table.add_column("model", min_width=12)
     for heading in shown["headings"]:
         table.add_column(heading, justify="right")
@@ -50,7 +52,7 @@ def own_table(result: OwnResult) -> Table:
 
 
 def score_rows(result: ComparisonResult) -> dict[str, Any]:
-    """Returns the mean of every score of every model that has one, with the best marked."""
+    """Returns the mean of every score of every model that has one, with the best marked, and who cannot be the best."""
     metrics = SCORES[result.comparison.task]
     found: dict[str, dict[str, list[float]]] = {}
     for spec, run in result.pairs:
@@ -60,8 +62,7 @@ def score_rows(result: ComparisonResult) -> dict[str, Any]:
     means = {model: {metric: statistics.fmean(s) for metric, s in by.items()} for model, by in found.items()}
     best = {}
     for metric in metrics:
-        # Whoever says the same of every node is calibrated, and no use.
-        scores = [by[metric] for model, by in means.items() if metric in by and model != MAJORITY]
+        scores = [by[metric] for model, by in means.items() if metric in by and _competes(model, metric)]
         if scores:
             best[metric] = min(scores) if metric in LESS_IS_BETTER else max(scores)
 
@@ -69,10 +70,17 @@ def score_rows(result: ComparisonResult) -> dict[str, Any]:
         score = means[model].get(metric)
         if score is None:
             return {"text": "–", "best": False}
-        return {"text": percent(score), "best": model != MAJORITY and score == best[metric]}
+        won = _competes(model, metric) and same_score(score, best[metric])
+        return {"text": percent(score), "best": won}
 
     rows = [{"name": model_title(model), "cells": [cell(model, metric) for metric in metrics]} for model in means]
-    return {"headings": [metric_title(metric) for metric in metrics], "rows": rows}
+    note = CONSTANT if "ece" in means.get(MAJORITY, {}) else ""
+    return {"headings": [metric_title(metric) for metric in metrics], "rows": rows, "note": note}
+
+
+def _competes(model: str, metric: str) -> bool:
+    # Whoever says the same of every node is calibrated, and no use.
+    return model != MAJORITY or metric not in LESS_IS_BETTER
 
 
 def graph_words(about: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ from bigcn.files import PathLike, write_text
 from bigcn.report import sections
 from bigcn.report.charts import chart_of, close_up
 from bigcn.report.grid import grid_of
+from bigcn.report.lonely import lonely
 from bigcn.report.own import own_sections
 from bigcn.report.words import label, metric_title, printable, question
 
@@ -34,6 +35,7 @@ def render_page(result: ComparisonResult, command: str) -> str:
         command (str): The command that repeats it.
     """
     grid = grid_of(result)
+    data = sections.data_sections(result, grid)
     chart, close = chart_of(result, grid), close_up(grid)
     shown = {series.place for series in close.series} if close else set()
     return (
@@ -53,10 +55,10 @@ def render_page(result: ComparisonResult, command: str) -> str:
             left_out=[series.name for series in chart.series if close and series.place not in shown],
             table=sections.table(grid),
             own=own_sections(result),
-            lonely=sections.lonely(result, grid),
+            lonely=lonely(result, grid, at_hand=not data["missing"]),
             filters=sections.filters(result),
             heat=sections.HEAT,
-            data=sections.data_sections(result, grid),
+            data=data,
             costs=sections.costs(result),
             failures=sections.failures(result),
             provenance=sections.provenance(result, command),

@@ -7,7 +7,6 @@ from typing import Any
 
 from bigcn.experiments.comparison import ComparisonResult
 from bigcn.experiments.own import is_own
-from bigcn.experiments.statistics import is_tie
 from bigcn.report.charts import share
 from bigcn.report.evidence import FEATURE_NOISE, SIDE, Evidence, NoEvidence, evidence, examples
 from bigcn.report.grid import Grid
@@ -28,10 +27,7 @@ from bigcn.report.words import (
     plural,
     printable,
 )
-from bigcn.tasks.nodes import LOW_DEGREE
 
-#: Scores on nodes that their neighbours can tell little or nothing about.
-_LONELY = {"accuracy_low_degree": f"at most {LOW_DEGREE} neighbours", "accuracy_isolated": "no neighbour"}
 #: The side of a heat map, in units of its own.
 HEAT = 200.0
 
@@ -83,32 +79,6 @@ def table(grid: Grid) -> list[dict[str, Any]]:
             )
         rows.append({"name": model_title(model), "place": place, "cells": cells})
     return rows
-
-
-def lonely(result: ComparisonResult, grid: Grid) -> dict[str, Any] | None:
-    """Returns the scores on nodes with few neighbours at the hardest amount of noise, if they were measured."""
-    found: dict[str, dict[str, dict[int, float]]] = {metric: {} for metric in (grid.metric, *_LONELY)}
-    for spec, run in result.pairs:
-        if run.status == "ok" and spec.value == grid.hardest:
-            for metric in found.keys() & run.metrics.keys():
-                found[metric].setdefault(spec.model, {})[spec.seed] = run.metrics[metric]
-    if not any(found[metric] for metric in _LONELY):
-        return None
-    columns = [metric for metric in found if found[metric]]
-    cells = {metric: _marked(found[metric]) for metric in columns}
-    names = dict.fromkeys(model for metric in columns for model in found[metric])
-    blank = {"mean": "–", "missing": True}
-    rows = [
-        {"name": model_title(model), "cells": [cells[metric].get(model, blank) for metric in columns]}
-        for model in names
-    ]
-    headings = []
-    for metric in columns:
-        seeds = max(len(by_seed) for by_seed in found[metric].values())
-        # A random split may leave no such node among the test nodes.
-        few = f" (in {seeds} of {plural(grid.seeds, 'seed')})" if seeds < grid.seeds else ""
-        headings.append(_LONELY.get(metric, "all test nodes") + few)
-    return {"headings": headings, "rows": rows, "at": number(grid.hardest)}
 
 
 def filters(result: ComparisonResult) -> list[dict[str, Any]]:
@@ -263,23 +233,6 @@ def _denoised(seen: Evidence) -> dict[str, Any] | None:
     gain = 1 - two.error / one.error if one.error else 0.0
     kinds = ", ".join(str(int(kind)) for kind in seen.clean.y[nodes])
     return {"rows": rows, "gain": gain, "gain_text": f"{abs(100 * gain):.0f} %", "kinds": kinds}
-
-
-def _marked(scores: dict[str, dict[int, float]]) -> dict[str, dict[str, Any]]:
-    """Returns mean and spread of each model with the best and its ties, as the table of the comparison has them."""
-    means = {model: statistics.fmean(by_seed.values()) for model, by_seed in scores.items()}
-    best = max(means, key=lambda model: means[model])
-    return {
-        model: {
-            "mean": percent(means[model]),
-            "std": percent(statistics.stdev(by_seed.values())) if len(by_seed) > 1 else "",
-            "best": model == best,
-            "tie": model != best and is_tie(scores[best], by_seed),
-            "missing": False,
-            "note": "",
-        }
-        for model, by_seed in scores.items()
-    }
 
 
 def _distinct(lines: Iterable[str]) -> list[str]:

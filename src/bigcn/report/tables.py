@@ -30,8 +30,9 @@ def legend(result: ComparisonResult) -> str:
         parts[0] += f", mean ± standard deviation over {grid.seeds} seeds"
     parts.append(f"{BEST} best")
     if any(cell["tie"] for cell in grid.cells.values()):
-        alone = "one seed cannot tell models apart" if grid.seeds < 2 else "cannot be told from the best, seed by seed"
-        parts.append(f"{TIE} {alone}")
+        parts.append(f"{TIE} cannot be told from the best, seed by seed")
+    elif grid.seeds == 1 and len(grid.models) > 1:
+        parts.append("one seed cannot tell models apart")
     if lost := len(result.failures()):
         parts.append(f"{plural(lost, 'run')} of {len(result.pairs)} failed")
     return "; ".join(parts) + "."
