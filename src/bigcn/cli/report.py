@@ -10,7 +10,7 @@ from bigcn.cli.common import output, print_json
 from bigcn.cli.compare import command_line, plain_rows, write_outputs
 from bigcn.datasets import DATASETS
 from bigcn.experiments.comparison import ComparisonResult
-from bigcn.experiments.own import PREFIX, OwnResult, folder_name, is_own, own_results
+from bigcn.experiments.own import PREFIX, OwnResult, folder_name, is_own
 from bigcn.experiments.specs import METRICS
 from bigcn.experiments.store import RunStore
 from bigcn.experiments.stored import stored_comparisons
@@ -57,9 +57,7 @@ def report(
             (runs.export_csv if target.suffix == ".csv" else runs.export_json)(target)
         asked = {"dataset": asked_graph, "task": task, "case": case}
         filters: dict[str, Any] = {key: value for key, value in asked.items() if value}
-        found = list(runs.rows(**filters))
-    results = stored_comparisons([pair for pair in found if not is_own(pair[0].dataset)])
-    results += own_results([pair for pair in found if is_own(pair[0].dataset)])
+        results = stored_comparisons(list(runs.rows(**filters)))
     if not results:
         which = "of that kind" if graph is None else f"on the graph {graph!r} and of that kind"
         raise ValueError(f"no stored run in {store} is {which}")

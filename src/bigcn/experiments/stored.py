@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from bigcn.experiments.comparison import Comparison, ComparisonResult, Pair
-from bigcn.experiments.own import is_own, own_result
+from bigcn.experiments.own import is_own, own_results
 
 
 def stored_comparisons(pairs: Sequence[Pair]) -> list[ComparisonResult]:
@@ -14,7 +14,7 @@ def stored_comparisons(pairs: Sequence[Pair]) -> list[ComparisonResult]:
 
     The same graph (down to its checksum), task, case, protocol and device belong together. Where a model was run with
     other settings too, say for more epochs, its first settings go to a first comparison, the second to a second, and
-    nothing is mixed.
+    nothing is mixed. Runs on graphs of one's own are sorted by :func:`~bigcn.experiments.own.own_results`.
 
     Args:
         pairs (Sequence): Runs with their results, as :meth:`RunStore.rows` gives them.
@@ -22,19 +22,20 @@ def stored_comparisons(pairs: Sequence[Pair]) -> list[ComparisonResult]:
     variants: dict[tuple[str, ...], list[str]] = {}
     groups: dict[tuple[Any, ...], list[Pair]] = {}
     for spec, result in pairs:
+        if is_own(spec.dataset):
+            continue
         shared = (spec.dataset, spec.dataset_fingerprint, spec.task, spec.case, spec.protocol, spec.device)
         known = variants.setdefault((*shared, spec.model), [])
         variant = json.dumps(spec.settings, sort_keys=True)
         if variant not in known:
             known.append(variant)
         groups.setdefault((*shared, known.index(variant)), []).append((spec, result))
-    return [_as_comparison(group) for group in groups.values()]
+    own = [(spec, result) for spec, result in pairs if is_own(spec.dataset)]
+    return [*map(_as_comparison, groups.values()), *own_results(own)]
 
 
 def _as_comparison(group: list[Pair]) -> ComparisonResult:
     first = group[0][0]
-    if is_own(first.dataset):
-        return own_result(group)
     comparison = Comparison(
         dataset=first.dataset,
         models=tuple(dict.fromkeys(spec.model for spec, _ in group)),
