@@ -4,6 +4,8 @@ import sys
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bigcn.bench import timing
 from bigcn.bench.growth import growth
@@ -42,6 +44,14 @@ def test_ratio_is_the_time_of_the_other_over_that_of_the_contender():
     ratio, low, high = compare_times({"fast": [1.0, 2.0, 1.0, 1.0], "slow": [4.0, 4.0, 6.0, 4.0]}, "fast", "slow")
     assert ratio == 4.0
     assert (low, high) == (4.0, 4.0)
+
+
+@given(st.lists(st.tuples(*[st.floats(1e-3, 1e3)] * 2), min_size=2, max_size=12))
+def test_ratio_lies_within_its_quartiles(rounds):
+    fast, slow = (list(times) for times in zip(*rounds, strict=True))
+    ratio, low, high = compare_times({"fast": fast, "slow": slow}, "fast", "slow")
+    assert ratio == pytest.approx(np.median(np.divide(slow, fast)))
+    assert low <= ratio <= high
 
 
 def test_every_feature_graph_is_measured():
