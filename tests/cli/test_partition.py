@@ -18,8 +18,10 @@ def tables(tmp_path):
 def test_it_writes_shards_and_says_what_it_found(bigcn, tmp_path):
     arguments = ("partition", "nodes.parquet", "edges.parquet", "--parts", "2", "--label", "kind", "-o", "shards")
     done = bigcn(*arguments, "--json")
-    assert (done.code, done.err) == (0, "")
     document = json.loads(done.out)
+    (warning,) = document["warnings"]  # the edges are random
+    assert "the graph may not help" in warning
+    assert (done.code, done.err) == (0, f"warning: {warning}\n")
     manifest = json.loads((tmp_path / "shards" / "manifest.json").read_text())
     assert document["nodes"] == 30
     assert document["edges"] == manifest["edges"]
@@ -33,6 +35,19 @@ def test_it_writes_shards_and_says_what_it_found(bigcn, tmp_path):
     assert people.code == 0
     assert "30 nodes" in people.out
     assert "self-loops" in people.out
+
+
+@pytest.mark.usefixtures("tables")
+def test_it_warns_as_training_does(bigcn, tmp_path):
+    nodes = pd.read_parquet(tmp_path / "nodes.parquet")
+    nodes["[when]"], nodes["code"], nodes["flat"] = pd.Timestamp("2026-01-01"), ["007", "042", "100"] * 10, 1.5
+    nodes.to_parquet(tmp_path / "nodes.parquet")
+    tables = ("nodes.parquet", "edges.parquet", "--label", "kind")
+    looked = json.loads(bigcn("train", *tables, "--dry-run", "--json").out)
+    done = bigcn("partition", *tables, "--parts", "2", "-o", "shards")
+    assert done.err.splitlines() == [f"warning: {sentence}" for sentence in looked["graph"]["warnings"]]
+    for part in ("'[when]': holds dates", "'code' is read as numbers", "'flat' is constant"):
+        assert part in done.err
 
 
 @pytest.mark.usefixtures("tables")

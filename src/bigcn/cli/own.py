@@ -1,5 +1,6 @@
 """What commands on a user's own graph share: the options that say how to read it, and the first look at it."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -146,9 +147,18 @@ def print_warnings(graph: OwnGraph) -> list[str]:
     skipped = graph.summary.unknown
     said = [f"{plural(skipped, 'edge')} skipped for an unknown id."] if skipped else []
     said += graph.summary.warnings
-    for sentence in said:
-        errors.print(f"warning: {sentence}", markup=False, soft_wrap=True, style="yellow")
+    print_sentences(said)
     return said
+
+
+def print_sentences(warnings: Iterable[str]) -> None:
+    """Prints warnings on standard error.
+
+    Args:
+        warnings (Iterable[str]): The sentences.
+    """
+    for sentence in warnings:
+        errors.print(f"warning: {sentence}", markup=False, soft_wrap=True, style="yellow")
 
 
 def check_output(out: Path, *inputs: Path | None) -> None:

@@ -63,6 +63,7 @@ def partition(
         seed=seed,
         overwrite=overwrite,
     )
+    own.print_sentences(manifest.warnings)
     if as_json:
         print_json(document(manifest, out))
         return
@@ -88,6 +89,7 @@ def document(manifest: Manifest, folder: Path) -> dict[str, Any]:
         "classes": list(manifest.classes),
         "method": manifest.method,
         "removed": manifest.removed,
+        "warnings": list(manifest.warnings),
         "bytes": size,
         "parts": [{"nodes": nodes, "halo": halo} for nodes, halo in zip(manifest.sizes, manifest.halos, strict=True)],
     }
