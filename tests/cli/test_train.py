@@ -60,6 +60,17 @@ def test_json_is_one_document(bigcn, forest):
     assert "nodes" in outcome.err  # the first look, for people
 
 
+def test_a_model_that_is_not_kept_is_said(bigcn, forest):
+    words = ("train", *forest(), *QUICK, "--models", "none")
+    plain, machine = bigcn(*words), bigcn(*words, "--json")
+    assert plain.out.endswith("\nNo model was kept: '--save FOLDER' keeps one.\n")
+    assert machine.err.endswith("\nNo model was kept: '--save FOLDER' keeps one.\n")
+    assert json.loads(machine.out)["model"] is None
+    assert "No model was kept" not in bigcn(*words, "--save", "model").out
+    summary = " ".join(bigcn("train", "--help").out.split("Example:")[0].split())
+    assert "the model in '--save'" in summary
+
+
 def test_the_command_and_the_library_are_one(bigcn, forest):
     nodes, edges = forest()
     document = json.loads(bigcn("train", nodes, edges, *QUICK, "--seed", "3", "--save", "model", "--json").out)

@@ -161,6 +161,17 @@ def print_sentences(warnings: Iterable[str]) -> None:
         errors.print(f"warning: {sentence}", markup=False, soft_wrap=True, style="yellow")
 
 
+def print_model(save: Path | None, console: Console = output) -> None:
+    """Says where the model is, or that none was kept.
+
+    Args:
+        save (Path, optional): Its folder.
+        console (Console, optional): Where to. (default: standard output)
+    """
+    said = "No model was kept: '--save FOLDER' keeps one." if save is None else f"The model: {save}"
+    console.print(said, markup=False, soft_wrap=True)
+
+
 def check_output(out: Path, *inputs: Path | None) -> None:
     """Refuses a table that could not be written, or would take the place of one that is read, before anything is read.
 

@@ -35,13 +35,14 @@ INTERRUPTED = 130
 ESTIMATORS: dict[str, type[GraphEstimator]] = {"node": BiGCNClassifier, "link": BiGCNLinkPredictor}
 
 EXAMPLE = """
-Trains a model on a graph of your own and leaves a model, a table, a plot, a page and a record behind.
+Trains a model on a graph of your own and leaves a table, a plot, a page and a record behind, and the model in '--save'.
 
 Example:  bigcn train nodes.csv edges.csv --label kind --save model
 
 Empty labels are to be predicted, see 'bigcn predict'. Strengths, filter and feature graph are chosen on validation
 nodes; '--quick' takes the defaults. The test nodes are looked at once, at the end. Ctrl-C stops, keeps the best model
-so far and ends with exit code 130; the same command with '--resume' goes on, to the result it would have had anyway.
+so far in '--save' and ends with exit code 130; the same command with '--resume' goes on, to the result it would have
+had anyway.
 
 A graph too large for one process:  bigcn partition nodes.parquet edges.parquet --parts 4 -o shards --label kind
                                     torchrun --nproc-per-node=4 -m bigcn train shards --save model
@@ -54,7 +55,7 @@ def train(
     edges: own.Edges = None,
     label: own.Label = None,
     task: Annotated[str, typer.Option(help="node (labels) or link (embeddings that tell links).")] = "node",
-    save: Annotated[Path | None, typer.Option(help="The folder for the model.", show_default=False)] = None,
+    save: Annotated[Path | None, typer.Option(help="The folder for the model; without it none is kept.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Train the default form alone, without a search.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what was understood of the files, and end.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the interrupted training in --save.")] = False,
@@ -141,12 +142,11 @@ def train(
     page = write_outputs(result, folder, command_line())
     if as_json:
         print_json(document(estimator, result, save, page))
-        return
-    output.print(own_table(result))
-    output.print(result.verdict(), markup=False, soft_wrap=True)
-    if save is not None:
-        output.print(f"The model: {save}", markup=False, soft_wrap=True)
-    output.print(f"The page with plots and everything needed to repeat this: {page}", markup=False, soft_wrap=True)
+    else:
+        output.print(own_table(result))
+        output.print(result.verdict(), markup=False, soft_wrap=True)
+        output.print(f"The page with plots and everything needed to repeat this: {page}", markup=False, soft_wrap=True)
+    own.print_model(save, told)
 
 
 train.__doc__ = EXAMPLE
