@@ -42,6 +42,8 @@ def test_list(bigcn):
     ("words", "sentence"),
     [
         (("node-tabel",), "unknown experiment 'node-tabel'; did you mean 'node-table'?"),
+        (("list", "node-table"), "'list' stands alone: name nothing beside it"),
+        (("node-table", "all"), "'all' stands alone: name nothing beside it"),
         (("node-table", "--graphs", "corra"), "'--graphs' names 'corra', which none of these experiments has"),
         (("sensitivity-k", "--graphs", "pubmed"), "'--graphs' names 'pubmed', which none of these experiments has"),
         (("all", "--report", "--store", "mine.sqlite"), "there is no store of runs at mine.sqlite"),

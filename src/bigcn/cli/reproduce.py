@@ -39,7 +39,7 @@ that has run; what a table has and the store has not stays in it.
 
 
 def reproduce(
-    experiments: Annotated[list[str], typer.Argument(help="Names of experiments, all, or list.")],
+    experiments: Annotated[list[str], typer.Argument(help="Names of experiments; or all, or list, alone.")],
     graphs: Annotated[str, typer.Option(help="Only these graphs, separated by commas.")] = "",
     seeds: Annotated[
         int, typer.Option(help="How many of the ten seeds; fewer are a short run.", min=1, max=len(SEEDS))
@@ -159,7 +159,10 @@ def _stored(runs: RunStore, record: Record, device: str) -> str:
 
 
 def _resolve(listed: list[str]) -> list[str]:
-    if "all" in listed:
+    for word in ("list", "all"):
+        if word in listed and len(listed) > 1:
+            raise ValueError(f"'{word}' stands alone: name nothing beside it")
+    if listed == ["all"]:
         return list(EXPERIMENTS)
     for name in listed:
         if name not in EXPERIMENTS:
