@@ -55,6 +55,7 @@ def test_it_warns_as_training_does(bigcn, tmp_path):
     ("arguments", "message"),
     [
         (("nodes.parquet", "no.parquet", "--parts", "2"), "no.parquet cannot be read: No such file or directory"),
+        (("edges.parquet", "nodes.parquet", "--parts", "2"), "nodes.parquet has one: are the two swapped?"),
         (("nodes.parquet", "edges.parquet", "--parts", "31"), "'--parts' must be at most the number of nodes, 30"),
         (("nodes.parquet", "edges.parquet", "--parts", "2", "--method", "metis"), "'--method' must be one of"),
         (("nodes.parquet", "edges.parquet", "--parts", "2", "--label", "no"), "has no column 'no'"),

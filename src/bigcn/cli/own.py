@@ -1,6 +1,7 @@
 """What commands on a user's own graph share: the options that say how to read it, and the first look at it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -93,21 +94,47 @@ def graph_from_options(
         if value not in words:
             raise ValueError(f"'{option}' must be {' or '.join(words)} (got {value!r})")
     options: dict[str, Any] = {"missing": missing, "unknown_ids": unknown_ids}
-    return read_graph(
-        nodes,
-        edges,
-        label=label,
-        id=id,
-        source=source,
-        target=target,
-        weight=weight,
-        features=None if features is None else names(features, "--features"),
-        split=split,
-        standardize=not no_standardize,
-        like=like,
-        name=name,
-        **options,
-    )
+    with asking_if_swapped(nodes, edges, id or (None if like is None else like.id)):
+        return read_graph(
+            nodes,
+            edges,
+            label=label,
+            id=id,
+            source=source,
+            target=target,
+            weight=weight,
+            features=None if features is None else names(features, "--features"),
+            split=split,
+            standardize=not no_standardize,
+            like=like,
+            name=name,
+            **options,
+        )
+
+
+@contextmanager
+def asking_if_swapped(nodes: Path, edges: Path | None, id: str | None = None) -> Iterator[None]:
+    """Adds a question to what is wrong with two tables if only the second has the ids.
+
+    Args:
+        nodes, edges (Path, optional): The tables.
+        id (str, optional): The column with the ids. (default: :obj:`"id"`)
+    """
+    try:
+        yield
+    except InputError as error:
+        if edges is not None and _has_column(edges, id or "id") and not _has_column(nodes, id or "id"):
+            raise InputError(f"{error}; {edges} has one: are the two swapped?") from None
+        raise
+
+
+def _has_column(path: Path, name: str) -> bool:
+    try:
+        from bigcn.datasets.own.tables import open_table
+
+        return name in open_table(path, str(path), [name]).names
+    except (InputError, ModuleNotFoundError):
+        return False
 
 
 def print_look(graph: OwnGraph, console: Console = output) -> None:
