@@ -251,7 +251,11 @@ def full_disk(monkeypatch) -> None:
 
 @pytest.mark.parametrize(
     ("harm", "reason"),
-    [(one_class, "all labels of nodes are 'oak'"), (no_labels, "label"), (a_lonely_class, "class 'yew' has one")],
+    [
+        (one_class, "all labels of nodes are 'oak', and a classifier needs two classes at least$"),
+        (no_labels, "'--task link' needs no labels"),
+        (a_lonely_class, "class 'yew' has one"),
+    ],
 )
 def test_labels_that_teach_nothing(bigcn, forest, harm, reason):
     nodes, edges = forest()
@@ -261,6 +265,7 @@ def test_labels_that_teach_nothing(bigcn, forest, harm, reason):
     refused = bigcn("train", nodes, edges, *QUICK, "--save", "model")
     assert_refused(refused, reason)
     assert not os.path.exists("model")
+    assert not os.path.exists("runs")
 
 
 def assert_refused(outcome, reason: str) -> None:

@@ -161,7 +161,8 @@ def why_refused(graph: OwnGraph) -> str | None:
         if graph.split is None:
             stratified_split(graph.data.y, graph.classes, seed=0)
     except InputError as error:
-        return str(error)
+        unlabelled = graph.data.y is None or not bool((graph.data.y >= 0).any())
+        return f"{error}; '--task link' needs no labels" if unlabelled else str(error)
     return None
 
 

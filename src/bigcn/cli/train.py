@@ -16,7 +16,7 @@ import typer
 from bigcn.cli import own, shards
 from bigcn.cli.common import errors, names, output, print_json, progress, resolve_device
 from bigcn.cli.compare import command_line, write_outputs
-from bigcn.datasets.own import OwnGraph
+from bigcn.datasets.own import InputError, OwnGraph
 from bigcn.estimators import BiGCNClassifier, BiGCNLinkPredictor
 from bigcn.estimators.base import GraphEstimator
 from bigcn.estimators.candidates import Candidate, Trial
@@ -115,8 +115,8 @@ def train(
     )
     told = errors if as_json else output
     own.print_look(graph, told)
+    refusal = own.why_refused(graph) if task == "node" and begun is None else None
     if dry_run:
-        refusal = own.why_refused(graph) if task == "node" else None
         if refusal is not None:
             told.print(f"  Training would be refused: {refusal}", markup=False, soft_wrap=True, style="red")
         if as_json:
@@ -126,6 +126,8 @@ def train(
             summary = {"name": graph.name, **asdict(graph.summary), "columns": columns, "refused": refusal}
             print_json({"graph": summary})
         return
+    if refusal is not None:
+        raise InputError(refusal)
     folder = out or Path("runs") / folder_name(graph.name, task)
     for place in (folder, store.parent):  # before anything is trained, not after
         place.mkdir(parents=True, exist_ok=True)
