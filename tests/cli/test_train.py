@@ -89,10 +89,13 @@ def bigcn_read(nodes: str, edges: str):
 def test_dry_run_says_what_training_would(bigcn, forest):
     forest()
     nodes = pd.read_csv("nodes.csv")
-    assert "Training would be refused" not in bigcn("train", "nodes.csv", "edges.csv", *LABEL, "--dry-run").out
-    assert "refused: nodes has no labels" in bigcn("train", "nodes.csv", "edges.csv", "--dry-run").out
+    fine, unnamed = (bigcn("train", "nodes.csv", "edges.csv", *words, "--dry-run") for words in (LABEL, ()))
+    assert (fine.code, "Training would be refused" in fine.out) == (0, False)
+    assert (unnamed.code, "refused: nodes has no labels" in unnamed.out) == (1, True)
+    assert bigcn("train", "nodes.csv", "edges.csv", "--task", "link", "--dry-run").code == 0
     nodes.assign(kind=["palm", *nodes["kind"][1:]]).to_csv("nodes.csv", index=False)
     outcome = bigcn("train", "nodes.csv", "edges.csv", *LABEL, "--dry-run", "--json")
+    assert outcome.code == 1
     document = json.loads(outcome.out)["graph"]
     assert "'palm' has one labelled node" in document["refused"]
     kinds = {column["name"]: column["kind"] for column in document["columns"]}

@@ -57,7 +57,10 @@ def train(
     task: Annotated[str, typer.Option(help="node (labels) or link (embeddings that tell links).")] = "node",
     save: Annotated[Path | None, typer.Option(help="The folder for the model; without it none is kept.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Train the default form alone, without a search.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what was understood of the files, and end.")] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Say what was understood of the files, and end; exit code 1: would be refused."),
+    ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the interrupted training in --save.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the model in --save; repeat stored runs.")] = False,
     models: Annotated[str, typer.Option(help="Models to compare with, separated by commas, or none.")] = "gcn,mlp",
@@ -125,7 +128,7 @@ def train(
             ]
             summary = {"name": graph.name, **asdict(graph.summary), "columns": columns, "refused": refusal}
             print_json({"graph": summary})
-        return
+        raise typer.Exit(0 if refusal is None else 1)
     if refusal is not None:
         raise InputError(refusal)
     folder = out or Path("runs") / folder_name(graph.name, task)
