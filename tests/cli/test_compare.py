@@ -76,6 +76,9 @@ def test_links(bigcn):
     ("words", "part"),
     [
         (("compare", "corra"), "cora"),
+        (("compare", "nodes.csv"), "'bigcn train' takes files"),
+        (("compare", "Nodes.TSV"), "'bigcn train' takes files"),
+        (("compare", __file__), "'bigcn train' takes files"),
         (("compare", "digits", "--models", "gnc"), "gcn"),
         (("compare", "digits", "--models", "bigcn:spectrall"), "spectral"),
         (("compare", "digits", "--models", ","), "--models"),
@@ -83,10 +86,12 @@ def test_links(bigcn):
         (("compare", "digits", "--task", "edge"), "'task'"),
         (("compare", "digits", "--case", "noise"), "'case'"),
         (("compare", "digits", "--values", "0.5"), "values"),
-        (("compare", "digits", "--case", "noise-level"), "values"),
+        (("compare", "digits", "--case", "noise-level"), "'--values 0.2,0.5'"),
+        (("compare", "digits", "--case", "structure-mistakes"), "'--values 0.001,0.01'"),
         (("compare", "digits", "--case", "noise-level", "--values", "a,b"), "--values"),
         (("compare", "digits", "--case", "noise-level", "--values", "-1"), "level"),
         (("compare", "digits", "--case", "noise-rate", "--values", "2"), "rate"),
+        (("compare", "digits", "--case", "structure-mistakes", "--values", "1.5"), "'--values'"),
         (("compare", "digits", "--task", "link", "--case", "structure-mistakes", "--values", "0.01"), "'case'"),
         (("compare", "digits", "--protocol", "public", "--models", "mlp"), "random"),
         (("compare", "digits", "--device", "tpu"), "--device"),
@@ -107,6 +112,12 @@ def test_bad_input_gets_a_sentence_and_two(bigcn, words, part):
     assert part in outcome.err
     assert "Traceback" not in outcome.err
     assert outcome.out == ""
+
+
+def test_a_file_with_the_name_of_a_graph_hides_none(bigcn):
+    Path("digits").write_text("")
+    outcome = bigcn("compare", "digits", "--models", "mlp", "--seeds", "1", "--max-epochs", "2", "--device", "cpu")
+    assert outcome.code == 0, outcome.err
 
 
 def test_cuda_is_refused_where_there_is_none(bigcn, monkeypatch):

@@ -143,6 +143,7 @@ BAD: dict[str, tuple] = {
     ),
     "unknown id": (lambda: append("edges.csv", "tree-000,nobody\n"), (), "nobody"),
     "negative count": (lambda: None, ("--missing", "-1"), "'--missing'"),
+    "missing for gaps": (lambda: None, ("--missing", "fill"), "for missing feature values there is '--gaps'"),
     "negative seed": (lambda: None, ("--seed", "-1"), "'--seed'"),
     "gaps misspelt": (lambda: None, ("--gaps", "guess"), "'--gaps'"),
     "unknown device": (lambda: None, ("--device", "abacus"), "'--device'"),

@@ -77,6 +77,21 @@ def test_mistakes_are_errors_that_the_command_line_reports(files, words, sentenc
     assert sentence in str(done.exception)
 
 
+def test_tables_that_are_swapped_are_asked_about(files):
+    done = CliRunner().invoke(app, [*reversed(files), *OPTIONS])
+    assert isinstance(done.exception, ValueError)
+    nodes, edges = files
+    assert str(done.exception).startswith(f"{edges} has no column 'key'")
+    assert str(done.exception).endswith(f"; {nodes} has one: are the two swapped?")
+
+
+def test_other_mistakes_are_not_taken_for_swapped_tables(files):
+    for words in (files, [files[1], files[1], *OPTIONS], [files[1], "no.csv"], [files[0], files[0], "--id", "key"]):
+        done = CliRunner().invoke(app, words)
+        assert isinstance(done.exception, ValueError)
+        assert "swapped" not in str(done.exception)
+
+
 def test_the_look_can_go_elsewhere(files):
     graph = own.graph_from_options(
         *files, id="key", source="from", target="to", weight="w", unknown_ids="drop", features="size"

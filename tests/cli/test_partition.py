@@ -18,8 +18,10 @@ def tables(tmp_path):
 def test_it_writes_shards_and_says_what_it_found(bigcn, tmp_path):
     arguments = ("partition", "nodes.parquet", "edges.parquet", "--parts", "2", "--label", "kind", "-o", "shards")
     done = bigcn(*arguments, "--json")
-    assert (done.code, done.err) == (0, "")
     document = json.loads(done.out)
+    (warning,) = document["warnings"]  # the edges are random
+    assert "the graph may not help" in warning
+    assert (done.code, done.err) == (0, f"warning: {warning}\n")
     manifest = json.loads((tmp_path / "shards" / "manifest.json").read_text())
     assert document["nodes"] == 30
     assert document["edges"] == manifest["edges"]
@@ -36,10 +38,24 @@ def test_it_writes_shards_and_says_what_it_found(bigcn, tmp_path):
 
 
 @pytest.mark.usefixtures("tables")
+def test_it_warns_as_training_does(bigcn, tmp_path):
+    nodes = pd.read_parquet(tmp_path / "nodes.parquet")
+    nodes["[when]"], nodes["code"], nodes["flat"] = pd.Timestamp("2026-01-01"), ["007", "042", "100"] * 10, 1.5
+    nodes.to_parquet(tmp_path / "nodes.parquet")
+    tables = ("nodes.parquet", "edges.parquet", "--label", "kind")
+    looked = json.loads(bigcn("train", *tables, "--dry-run", "--json").out)
+    done = bigcn("partition", *tables, "--parts", "2", "-o", "shards")
+    assert done.err.splitlines() == [f"warning: {sentence}" for sentence in looked["graph"]["warnings"]]
+    for part in ("'[when]': holds dates", "'code' is read as numbers", "'flat' is constant"):
+        assert part in done.err
+
+
+@pytest.mark.usefixtures("tables")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("nodes.parquet", "no.parquet", "--parts", "2"), "no.parquet cannot be read: No such file or directory"),
+        (("edges.parquet", "nodes.parquet", "--parts", "2"), "nodes.parquet has one: are the two swapped?"),
         (("nodes.parquet", "edges.parquet", "--parts", "31"), "'--parts' must be at most the number of nodes, 30"),
         (("nodes.parquet", "edges.parquet", "--parts", "2", "--method", "metis"), "'--method' must be one of"),
         (("nodes.parquet", "edges.parquet", "--parts", "2", "--label", "no"), "has no column 'no'"),

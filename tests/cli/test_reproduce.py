@@ -15,10 +15,16 @@ from bigcn.experiments.store import RunStore
 QUICK = ("sensitivity-k", "--seeds", "1", "--max-epochs", "2", "--device", "cpu")
 
 
-def fill(path: Path, device: str, seeds: int = 10, names: tuple[str, ...] = ("sensitivity-k",)) -> None:
+def fill(
+    path: Path,
+    device: str,
+    seeds: int = 10,
+    names: tuple[str, ...] = ("sensitivity-k",),
+    max_epochs: int | None = None,
+) -> None:
     """Writes a store with made-up runs."""
     with RunStore(path) as store:
-        work = Reproduction([EXPERIMENTS[name] for name in names], store, Setting(device, SEEDS[:seeds]))
+        work = Reproduction([EXPERIMENTS[name] for name in names], store, Setting(device, SEEDS[:seeds], max_epochs))
         for spec in work.reporting():
             metrics = {"accuracy": 0.5 + 0.01 * spec.settings["model"]["iterations"] + 0.001 * spec.seed}
             host = {"gpu": "Some GPU"} if device == "cuda" else {"cpu": "Some CPU"}
@@ -42,6 +48,8 @@ def test_list(bigcn):
     ("words", "sentence"),
     [
         (("node-tabel",), "unknown experiment 'node-tabel'; did you mean 'node-table'?"),
+        (("list", "node-table"), "'list' stands alone: name nothing beside it"),
+        (("node-table", "all"), "'all' stands alone: name nothing beside it"),
         (("node-table", "--graphs", "corra"), "'--graphs' names 'corra', which none of these experiments has"),
         (("sensitivity-k", "--graphs", "pubmed"), "'--graphs' names 'pubmed', which none of these experiments has"),
         (("all", "--report", "--store", "mine.sqlite"), "there is no store of runs at mine.sqlite"),
@@ -100,6 +108,29 @@ def test_killed_in_the_middle_goes_on(bigcn, kill_at, tmp_path, benchmark_data, 
     resumed = bigcn("reproduce", *QUICK, "--json")
     assert f"{20 - done} runs in" in resumed.err
     assert len(json.loads(resumed.out)["rows"]) == 20
+
+
+def test_a_report_says_what_is_reported(bigcn):
+    fill(Path("runs/reproduce.sqlite"), "cpu", seeds=1, max_epochs=2)
+    words = ("reproduce", "sensitivity-k", "--results", "short", "--report")
+
+    def said(*more: str) -> str:
+        outcome = bigcn(*words, *more)
+        assert outcome.code == 0, outcome.err
+        return " ".join(outcome.err.split())
+
+    start = "1 experiment, 200 runs, 0 of them in the store; nothing to report"
+    others = "what is there (20 runs) belongs to other '--seeds' or '--max-epochs', name these too"
+    assert said() == f"{start}: {others}"
+    assert said("--max-epochs", "2").endswith("200 runs, 20 of them in the store; nothing to report yet")
+    named = said("--seeds", "1", "--max-epochs", "2")
+    assert named == "1 experiment, 20 runs, 20 of them in the store; 20 rows reported"
+    fill(Path("runs/reproduce.sqlite"), "cuda")
+    words = ("reproduce", "sensitivity-k", "--results", "full", "--report")
+    assert said() == "1 experiment, 200 runs, 200 of them in the store; 20 rows reported"
+    assert said() == "1 experiment, 200 runs, 200 of them in the store; 20 rows reported from store and tables"
+    words = ("reproduce", "depth", "--results", "full", "--report")
+    assert said().endswith("0 of them in the store; nothing to report yet")
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])

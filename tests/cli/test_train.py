@@ -60,6 +60,17 @@ def test_json_is_one_document(bigcn, forest):
     assert "nodes" in outcome.err  # the first look, for people
 
 
+def test_a_model_that_is_not_kept_is_said(bigcn, forest):
+    words = ("train", *forest(), *QUICK, "--models", "none")
+    plain, machine = bigcn(*words), bigcn(*words, "--json")
+    assert plain.out.endswith("\nNo model was kept: '--save FOLDER' keeps one.\n")
+    assert machine.err.endswith("\nNo model was kept: '--save FOLDER' keeps one.\n")
+    assert json.loads(machine.out)["model"] is None
+    assert "No model was kept" not in bigcn(*words, "--save", "model").out
+    summary = " ".join(bigcn("train", "--help").out.split("Example:")[0].split())
+    assert "the model in '--save'" in summary
+
+
 def test_the_command_and_the_library_are_one(bigcn, forest):
     nodes, edges = forest()
     document = json.loads(bigcn("train", nodes, edges, *QUICK, "--seed", "3", "--save", "model", "--json").out)
@@ -78,10 +89,13 @@ def bigcn_read(nodes: str, edges: str):
 def test_dry_run_says_what_training_would(bigcn, forest):
     forest()
     nodes = pd.read_csv("nodes.csv")
-    assert "Training would be refused" not in bigcn("train", "nodes.csv", "edges.csv", *LABEL, "--dry-run").out
-    assert "refused: nodes has no labels" in bigcn("train", "nodes.csv", "edges.csv", "--dry-run").out
+    fine, unnamed = (bigcn("train", "nodes.csv", "edges.csv", *words, "--dry-run") for words in (LABEL, ()))
+    assert (fine.code, "Training would be refused" in fine.out) == (0, False)
+    assert (unnamed.code, "refused: nodes has no labels" in unnamed.out) == (1, True)
+    assert bigcn("train", "nodes.csv", "edges.csv", "--task", "link", "--dry-run").code == 0
     nodes.assign(kind=["palm", *nodes["kind"][1:]]).to_csv("nodes.csv", index=False)
     outcome = bigcn("train", "nodes.csv", "edges.csv", *LABEL, "--dry-run", "--json")
+    assert outcome.code == 1
     document = json.loads(outcome.out)["graph"]
     assert "'palm' has one labelled node" in document["refused"]
     kinds = {column["name"]: column["kind"] for column in document["columns"]}
@@ -240,7 +254,11 @@ def full_disk(monkeypatch) -> None:
 
 @pytest.mark.parametrize(
     ("harm", "reason"),
-    [(one_class, "all labels of nodes are 'oak'"), (no_labels, "label"), (a_lonely_class, "class 'yew' has one")],
+    [
+        (one_class, "all labels of nodes are 'oak', and a classifier needs two classes at least$"),
+        (no_labels, "'--task link' needs no labels"),
+        (a_lonely_class, "class 'yew' has one"),
+    ],
 )
 def test_labels_that_teach_nothing(bigcn, forest, harm, reason):
     nodes, edges = forest()
@@ -250,6 +268,7 @@ def test_labels_that_teach_nothing(bigcn, forest, harm, reason):
     refused = bigcn("train", nodes, edges, *QUICK, "--save", "model")
     assert_refused(refused, reason)
     assert not os.path.exists("model")
+    assert not os.path.exists("runs")
 
 
 def assert_refused(outcome, reason: str) -> None:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from bigcn import read_graph
 from bigcn.distributed import edge_stream, node_columns, partition_tables
+from bigcn.distributed.assign import DiskGraph
 from bigcn.distributed.shards import SPLIT
 
 
@@ -39,6 +40,7 @@ def check(found, graph):
     assert list(found.ids) == list(graph.ids)
     assert found.manifest.encoding == graph.encoding.to_dict()
     assert found.manifest.edges == graph.summary.edges
+    assert found.manifest.warnings == graph.summary.warnings
     for name in ("duplicates", "self_loops", "unknown"):
         assert found.manifest.removed[name] == getattr(graph.summary, name)
     if graph.data.y is not None:
@@ -64,6 +66,7 @@ def test_shards_hold_what_the_reader_reads(seed, parts, method, text_ids, weight
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(edge_stream, "BATCH", 17)
         patch.setattr(node_columns, "CELLS", 64)
+        patch.setattr(DiskGraph, "chunks", lambda graph, limit=19, chunks=DiskGraph.chunks: chunks(graph, limit))
         partition_tables(nodes, edges, folder / "shards", parts, label="label", method=method, seed=seed)
     found = graphs.reassembled(folder / "shards")
     check(found, read_graph(nodes, edges, label="label"))
@@ -80,6 +83,31 @@ def test_wide_tables_of_categories_are_written_sparse(graphs, tmp_path):
     manifest = partition_tables(nodes, edges, tmp_path / "shards", 3, label="label")
     assert manifest.sparse
     check(graphs.reassembled(tmp_path / "shards"), read_graph(nodes, edges, label="label"))
+
+
+def test_what_is_left_out_or_looks_wrong_is_said(graphs, tmp_path):
+    nodes, edges = tables(tmp_path, np.random.default_rng(0), nodes=60, edges=40, ending="csv")
+    frame = pd.read_csv(nodes)
+    frame["seen"] = [f"2026-01-{1 + i % 28:02d}" for i in range(60)]
+    frame["remark"] = [f"remark {i}" for i in range(60)]
+    frame["code"] = [f"0{i % 7}" for i in range(60)]
+    frame["price"] = ["?", "3", "4"] * 20
+    frame["place"] = range(60)
+    frame["given"] = frame.label
+    frame["round"] = 1
+    frame["empty"] = ""
+    frame["split"] = np.resize(["train", "val", "test"], 60)
+    frame[""] = 1
+    frame.to_csv(nodes, index=False)
+    partition_tables(nodes, edges, tmp_path / "shards", 2, label="label", missing="mean")
+    found = graphs.reassembled(tmp_path / "shards").manifest.warnings
+    assert found == read_graph(nodes, edges, label="label").summary.warnings
+    for part in (
+        "without a name", "have no label and were taken out", "'seen': holds dates", "'remark': holds another text",
+        "'empty': holds no value", "have no edge", "share a class", "2 columns are constant", "looks like an id",
+        "gives the label away", "'?' is none", "looks like a code",
+    ):  # fmt: skip
+        assert any(part in sentence for sentence in found), part
 
 
 def test_unknown_ids_and_missing_values_are_refused_or_dealt_with(graphs, tmp_path):

@@ -15,8 +15,8 @@ class Ratio(NamedTuple):
     """How much faster a contender is than another: above one if it is.
 
     Args:
-        ratio (float): The median time of the other over the median time of the contender.
-        low, high (float): The quartiles of the ratios of single rounds.
+        ratio (float): The median over rounds of the time of the other over the time of the contender.
+        low, high (float): The quartiles of the same ratios.
     """
 
     ratio: float
@@ -66,8 +66,7 @@ def compare_times(times: Mapping[str, list[float]], contender: str, against: str
     """
     paired = sorted(b / a for a, b in zip(times[contender], times[against], strict=True))
     quarter = len(paired) // 4
-    ratio = statistics.median(times[against]) / statistics.median(times[contender])
-    return Ratio(ratio, paired[quarter], paired[-1 - quarter])
+    return Ratio(statistics.median(paired), paired[quarter], paired[-1 - quarter])
 
 
 def row(bench: str, graph: str, contender: str, against: str, ratio: Ratio) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def bench(
 
     Example:  bigcn bench direct,peers --graphs cora --rounds 15
 
-    Contenders take turns, ratios are of medians, and the spread is that of the quartiles over rounds.
+    Contenders take turns; each round has a ratio, and their median and quartiles are printed.
     """
     chosen = names(benches, "BENCHES")
     unknown = set(chosen) - set(BENCHES)

@@ -9,6 +9,7 @@ import typer
 
 from bigcn.cli.common import errors, names, numbers, output, print_json, progress
 from bigcn.cli.executors import ExecutorOption, RayAddressOption, executor_device, make_executor
+from bigcn.datasets import DATASETS
 from bigcn.experiments.comparison import Comparison, ComparisonResult, run_comparison
 from bigcn.experiments.records import SUMMARY_COLUMNS, RunResult, RunSpec
 from bigcn.experiments.store import RunStore
@@ -18,6 +19,8 @@ from bigcn.report import comparison_table, save_curves, write_csv, write_page
 
 #: The form of BiGCN that is compared beside the shipped one, by task: without a feature direction where that has one.
 OTHER_FORM = {"node": "bigcn:none", "link": "bigcn:spectral"}
+#: What the names of tables end with.
+TABLE_ENDINGS = (".csv", ".tsv", ".parquet", ".gz")
 
 EXAMPLE = """
 Compares models under a kind of noise and leaves a table, a plot, a page and a record behind.
@@ -60,6 +63,7 @@ def compare(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")] = False,
 ) -> None:
+    _refuse_file(graph)
     keep_freed_memory()
     training: dict[str, Any] = {"deterministic": True} if deterministic else {}
     if max_epochs is not None:
@@ -127,6 +131,16 @@ def write_outputs(result: ComparisonResult, folder: Path, command: str) -> Path:
 def command_line() -> str:
     """Returns the command as it was typed, quoted so that it can be typed again."""
     return shlex.join(["bigcn", *sys.argv[1:]])
+
+
+def _refuse_file(graph: str) -> None:
+    """Refuses a file where a benchmark graph is to be named."""
+    path = Path(graph)
+    if graph.lower() not in DATASETS and (path.is_file() or path.suffix.lower() in TABLE_ENDINGS):
+        raise ValueError(
+            f"{graph} is a file, and 'bigcn compare' takes the name of a benchmark graph: "
+            f"'bigcn train' takes files, and compares models on them"
+        )
 
 
 def _all_models(task: str) -> tuple[str, ...]:

@@ -27,13 +27,25 @@ SHOWN = 10
 TITLES = {"suspect": "Edges that are probably mistakes", "missing": "Links that are probably missing"}
 
 
+def _missing_links(text: str) -> int:
+    """Reads a number of links; elsewhere the option says what becomes of missing feature values."""
+    try:
+        return int(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is no number of links; for missing feature values there is '--gaps'"
+        ) from None
+
+
 def links(
     model: Annotated[
         Path, typer.Argument(help="The folder that 'bigcn train' saved, for nodes or for links.", show_default=False)
     ],
     nodes: own.Nodes,
     edges: own.Edges = None,
-    missing: Annotated[int, typer.Option("--missing", help="How many missing links to list.")] = 100,
+    missing: Annotated[
+        int, typer.Option("--missing", help="How many missing links to list.", parser=_missing_links, metavar="<int>")
+    ] = 100,
     suspect: Annotated[int, typer.Option("--suspect", help="How many doubtful edges to list.")] = 100,
     out: Annotated[
         Path | None,

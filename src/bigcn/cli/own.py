@@ -1,5 +1,7 @@
 """What commands on a user's own graph share: the options that say how to read it, and the first look at it."""
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -92,21 +94,47 @@ def graph_from_options(
         if value not in words:
             raise ValueError(f"'{option}' must be {' or '.join(words)} (got {value!r})")
     options: dict[str, Any] = {"missing": missing, "unknown_ids": unknown_ids}
-    return read_graph(
-        nodes,
-        edges,
-        label=label,
-        id=id,
-        source=source,
-        target=target,
-        weight=weight,
-        features=None if features is None else names(features, "--features"),
-        split=split,
-        standardize=not no_standardize,
-        like=like,
-        name=name,
-        **options,
-    )
+    with asking_if_swapped(nodes, edges, id or (None if like is None else like.id)):
+        return read_graph(
+            nodes,
+            edges,
+            label=label,
+            id=id,
+            source=source,
+            target=target,
+            weight=weight,
+            features=None if features is None else names(features, "--features"),
+            split=split,
+            standardize=not no_standardize,
+            like=like,
+            name=name,
+            **options,
+        )
+
+
+@contextmanager
+def asking_if_swapped(nodes: Path, edges: Path | None, id: str | None = None) -> Iterator[None]:
+    """Adds a question to what is wrong with two tables if only the second has the ids.
+
+    Args:
+        nodes, edges (Path, optional): The tables.
+        id (str, optional): The column with the ids. (default: :obj:`"id"`)
+    """
+    try:
+        yield
+    except InputError as error:
+        if edges is not None and _has_column(edges, id or "id") and not _has_column(nodes, id or "id"):
+            raise InputError(f"{error}; {edges} has one: are the two swapped?") from None
+        raise
+
+
+def _has_column(path: Path, name: str) -> bool:
+    try:
+        from bigcn.datasets.own.tables import open_table
+
+        return name in open_table(path, str(path), [name]).names
+    except (InputError, ModuleNotFoundError):
+        return False
 
 
 def print_look(graph: OwnGraph, console: Console = output) -> None:
@@ -133,7 +161,8 @@ def why_refused(graph: OwnGraph) -> str | None:
         if graph.split is None:
             stratified_split(graph.data.y, graph.classes, seed=0)
     except InputError as error:
-        return str(error)
+        unlabelled = graph.data.y is None or not bool((graph.data.y >= 0).any())
+        return f"{error}; '--task link' needs no labels" if unlabelled else str(error)
     return None
 
 
@@ -146,9 +175,29 @@ def print_warnings(graph: OwnGraph) -> list[str]:
     skipped = graph.summary.unknown
     said = [f"{plural(skipped, 'edge')} skipped for an unknown id."] if skipped else []
     said += graph.summary.warnings
-    for sentence in said:
-        errors.print(f"warning: {sentence}", markup=False, soft_wrap=True, style="yellow")
+    print_sentences(said)
     return said
+
+
+def print_sentences(warnings: Iterable[str]) -> None:
+    """Prints warnings on standard error.
+
+    Args:
+        warnings (Iterable[str]): The sentences.
+    """
+    for sentence in warnings:
+        errors.print(f"warning: {sentence}", markup=False, soft_wrap=True, style="yellow")
+
+
+def print_model(save: Path | None, console: Console = output) -> None:
+    """Says where the model is, or that none was kept.
+
+    Args:
+        save (Path, optional): Its folder.
+        console (Console, optional): Where to. (default: standard output)
+    """
+    said = "No model was kept: '--save FOLDER' keeps one." if save is None else f"The model: {save}"
+    console.print(said, markup=False, soft_wrap=True)
 
 
 def check_output(out: Path, *inputs: Path | None) -> None:

@@ -44,25 +44,27 @@ def partition(
     """
     from bigcn.distributed.tables import partition_tables
 
-    manifest = partition_tables(
-        nodes,
-        edges,
-        out,
-        parts,
-        label=label,
-        id=id,
-        source=source,
-        target=target,
-        weight=weight,
-        features=None if features is None else names(features, "--features"),
-        split=split,
-        standardize=not no_standardize,
-        missing=cast(Any, missing),
-        unknown_ids=cast(Any, unknown_ids),
-        method=cast(Method, method),
-        seed=seed,
-        overwrite=overwrite,
-    )
+    with own.asking_if_swapped(nodes, edges, id):
+        manifest = partition_tables(
+            nodes,
+            edges,
+            out,
+            parts,
+            label=label,
+            id=id,
+            source=source,
+            target=target,
+            weight=weight,
+            features=None if features is None else names(features, "--features"),
+            split=split,
+            standardize=not no_standardize,
+            missing=cast(Any, missing),
+            unknown_ids=cast(Any, unknown_ids),
+            method=cast(Method, method),
+            seed=seed,
+            overwrite=overwrite,
+        )
+    own.print_sentences(manifest.warnings)
     if as_json:
         print_json(document(manifest, out))
         return
@@ -88,6 +90,7 @@ def document(manifest: Manifest, folder: Path) -> dict[str, Any]:
         "classes": list(manifest.classes),
         "method": manifest.method,
         "removed": manifest.removed,
+        "warnings": list(manifest.warnings),
         "bytes": size,
         "parts": [{"nodes": nodes, "halo": halo} for nodes, halo in zip(manifest.sizes, manifest.halos, strict=True)],
     }

@@ -39,7 +39,7 @@ that has run; what a table has and the store has not stays in it.
 
 
 def reproduce(
-    experiments: Annotated[list[str], typer.Argument(help="Names of experiments, all, or list.")],
+    experiments: Annotated[list[str], typer.Argument(help="Names of experiments; or all, or list, alone.")],
     graphs: Annotated[str, typer.Option(help="Only these graphs, separated by commas.")] = "",
     seeds: Annotated[
         int, typer.Option(help="How many of the ten seeds; fewer are a short run.", min=1, max=len(SEEDS))
@@ -91,9 +91,10 @@ def reproduce(
             work = work.lacking()
         missing, total = work.missing()
         estimate = work.estimate()
+        to_do = f"{missing:,} to do on {setting.device}" + (f", about {_duration(estimate)}" if estimate else "")
         errors.print(
             f"{plural(len(chosen), 'experiment')}, {total:,} runs, {total - missing:,} of them in the store; "
-            f"{missing:,} to do on {setting.device}" + (f", about {_duration(estimate)}" if estimate else "")
+            + (_reported(work, runs) if report and not plan else to_do)
         )
         if plan:
             if as_json:
@@ -158,8 +159,29 @@ def _stored(runs: RunStore, record: Record, device: str) -> str:
     return device
 
 
+def _reported(work: Reproduction, runs: RunStore) -> str:
+    """Says what is reported of the experiments, or why nothing is."""
+    if known := len(work.rows()):
+        return f"{plural(known, 'row')} reported" + (" from store and tables" if work.record.cells else "")
+
+    def otherwise_alike(spec: RunSpec) -> str:
+        training = {**spec.settings.get("training", {}), "max_epochs": None}
+        return replace(spec, seed=0, device="cpu", settings={**spec.settings, "training": training}).key
+
+    asked = [*work.choosing(), *work.reporting()]
+    keys, alike = {replace(spec, device="cpu").key for spec in asked}, {otherwise_alike(spec) for spec in asked}
+    stored = [spec for spec, _ in runs.rows() if replace(spec, device="cpu").key not in keys]
+    if others := sum(otherwise_alike(spec) in alike for spec in stored):
+        there = f"what is there ({plural(others, 'run')}) belongs to other '--seeds' or '--max-epochs'"
+        return f"nothing to report: {there}, name these too"
+    return "nothing to report yet"
+
+
 def _resolve(listed: list[str]) -> list[str]:
-    if "all" in listed:
+    for word in ("list", "all"):
+        if word in listed and len(listed) > 1:
+            raise ValueError(f"'{word}' stands alone: name nothing beside it")
+    if listed == ["all"]:
         return list(EXPERIMENTS)
     for name in listed:
         if name not in EXPERIMENTS:

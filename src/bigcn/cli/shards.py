@@ -7,7 +7,8 @@ from typing import Any
 
 import typer
 
-from bigcn.cli.common import output, print_json
+from bigcn.cli import own
+from bigcn.cli.common import errors, output, print_json
 from bigcn.distributed.commands import train_command
 from bigcn.distributed.running import ShardedRun
 from bigcn.distributed.shards import MANIFEST
@@ -67,7 +68,8 @@ def train_on_shards(
         if as_json:
             print_json(document)
         else:
-            _say(run, save)
+            _say(run)
+        own.print_model(save, errors if as_json else output)
 
     train_command(
         folder,
@@ -118,9 +120,7 @@ def _remember(
         runs.append(spec, result)
 
 
-def _say(run: ShardedRun, save: Path | None) -> None:
+def _say(run: ShardedRun) -> None:
     result = run.result
     scores = ", ".join(f"{name.replace('_', ' ')} {100 * value:.1f} %" for name, value in result.metrics.items())
     output.print(f"Best epoch {result.best_epoch} of {result.epochs}; on the test part: {scores}.", soft_wrap=True)
-    if save is not None:
-        output.print(f"The model: {save}", markup=False, soft_wrap=True)

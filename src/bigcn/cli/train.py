@@ -16,7 +16,7 @@ import typer
 from bigcn.cli import own, shards
 from bigcn.cli.common import errors, names, output, print_json, progress, resolve_device
 from bigcn.cli.compare import command_line, write_outputs
-from bigcn.datasets.own import OwnGraph
+from bigcn.datasets.own import InputError, OwnGraph
 from bigcn.estimators import BiGCNClassifier, BiGCNLinkPredictor
 from bigcn.estimators.base import GraphEstimator
 from bigcn.estimators.candidates import Candidate, Trial
@@ -35,13 +35,14 @@ INTERRUPTED = 130
 ESTIMATORS: dict[str, type[GraphEstimator]] = {"node": BiGCNClassifier, "link": BiGCNLinkPredictor}
 
 EXAMPLE = """
-Trains a model on a graph of your own and leaves a model, a table, a plot, a page and a record behind.
+Trains a model on a graph of your own and leaves a table, a plot, a page and a record behind, and the model in '--save'.
 
 Example:  bigcn train nodes.csv edges.csv --label kind --save model
 
 Empty labels are to be predicted, see 'bigcn predict'. Strengths, filter and feature graph are chosen on validation
 nodes; '--quick' takes the defaults. The test nodes are looked at once, at the end. Ctrl-C stops, keeps the best model
-so far and ends with exit code 130; the same command with '--resume' goes on, to the result it would have had anyway.
+so far in '--save' and ends with exit code 130; the same command with '--resume' goes on, to the result it would have
+had anyway.
 
 A graph too large for one process:  bigcn partition nodes.parquet edges.parquet --parts 4 -o shards --label kind
                                     torchrun --nproc-per-node=4 -m bigcn train shards --save model
@@ -54,9 +55,12 @@ def train(
     edges: own.Edges = None,
     label: own.Label = None,
     task: Annotated[str, typer.Option(help="node (labels) or link (embeddings that tell links).")] = "node",
-    save: Annotated[Path | None, typer.Option(help="The folder for the model.", show_default=False)] = None,
+    save: Annotated[Path | None, typer.Option(help="The folder for the model; without it none is kept.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Train the default form alone, without a search.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what was understood of the files, and end.")] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Say what was understood of the files, and end; exit code 1: would be refused."),
+    ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the interrupted training in --save.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the model in --save; repeat stored runs.")] = False,
     models: Annotated[str, typer.Option(help="Models to compare with, separated by commas, or none.")] = "gcn,mlp",
@@ -114,8 +118,8 @@ def train(
     )
     told = errors if as_json else output
     own.print_look(graph, told)
+    refusal = own.why_refused(graph) if task == "node" and begun is None else None
     if dry_run:
-        refusal = own.why_refused(graph) if task == "node" else None
         if refusal is not None:
             told.print(f"  Training would be refused: {refusal}", markup=False, soft_wrap=True, style="red")
         if as_json:
@@ -124,7 +128,9 @@ def train(
             ]
             summary = {"name": graph.name, **asdict(graph.summary), "columns": columns, "refused": refusal}
             print_json({"graph": summary})
-        return
+        raise typer.Exit(0 if refusal is None else 1)
+    if refusal is not None:
+        raise InputError(refusal)
     folder = out or Path("runs") / folder_name(graph.name, task)
     for place in (folder, store.parent):  # before anything is trained, not after
         place.mkdir(parents=True, exist_ok=True)
@@ -141,12 +147,11 @@ def train(
     page = write_outputs(result, folder, command_line())
     if as_json:
         print_json(document(estimator, result, save, page))
-        return
-    output.print(own_table(result))
-    output.print(result.verdict(), markup=False, soft_wrap=True)
-    if save is not None:
-        output.print(f"The model: {save}", markup=False, soft_wrap=True)
-    output.print(f"The page with plots and everything needed to repeat this: {page}", markup=False, soft_wrap=True)
+    else:
+        output.print(own_table(result))
+        output.print(result.verdict(), markup=False, soft_wrap=True)
+        output.print(f"The page with plots and everything needed to repeat this: {page}", markup=False, soft_wrap=True)
+    own.print_model(save, told)
 
 
 train.__doc__ = EXAMPLE

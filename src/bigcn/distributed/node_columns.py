@@ -1,13 +1,14 @@
 """The node table, read a column at a time and written row by row."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from bigcn.datasets.own import pipeline
-from bigcn.datasets.own.columns import Unusable, read_values
+from bigcn.datasets.own.columns import Unusable, Values, read_values
 from bigcn.datasets.own.encoding import column_of
 from bigcn.datasets.own.graph import Column, InputError
 from bigcn.datasets.own.labels import read_split
@@ -22,22 +23,43 @@ CELLS = 1 << 24
 COLUMNS = 16
 
 
+@dataclass(eq=False)
+class Written:
+    """What became of the feature columns.
+
+    Args:
+        columns (list[Column]): How each became features.
+        filled (int): How many features are not zero.
+        missing (int): How many cells had no value.
+        said (list[str]): What there is to say about the tables, with the columns that were left out.
+    """
+
+    columns: list[Column] = field(default_factory=list)
+    filled: int = 0
+    missing: int = 0
+    said: list[str] = field(default_factory=list)
+
+    @property
+    def width(self) -> int:
+        """How many features there are."""
+        return sum(len(column.features) for column in self.columns)
+
+
 def write_columns(
-    table: Table, wanted: Sequence[str], roles: Roles, standardize: bool, missing: str, scratch: Path
-) -> tuple[list[Column], float]:
-    """Writes the encoded cells of each column; returns the columns, and the share of features that are not zero."""
-    columns: list[Column] = []
-    filled = 0
-    rows = 0
+    table: Table, wanted: Sequence[str], roles: Roles, standardize: bool, missing: str, scratch: Path, written: Written
+) -> Iterator[tuple[Column, Values]]:
+    """Writes the encoded cells of each column, and yields it with its cells before the next is read."""
+    columns = written.columns
     for group in range(0, len(wanted), COLUMNS):
         table.load(wanted[group : group + COLUMNS])
         for name in wanted[group : group + COLUMNS]:
             try:
                 values = read_values(table, name)
                 pipeline._check_usable(table, name, values, chosen=roles.features is not None)
-            except Unusable:
+            except Unusable as error:
                 if roles.features is not None:
                     raise
+                written.said.append(f"{error}; it was left out.")
                 continue
             if values.missing.any() and missing == "error":
                 first = int(values.missing.argmax())
@@ -50,7 +72,7 @@ def write_columns(
                 cells = np.where(values.missing, -1, values.numbers).astype(np.int32)
                 share = np.bincount(cells[cells >= 0], minlength=len(column.categories)) / max(1, (cells >= 0).sum())
                 write_array(scratch / f"share-{len(columns)}.npy", share.astype(np.float32))
-                filled += len(cells)
+                written.filled += len(cells)
             else:
                 numbers = np.where(values.missing, values.known.mean(), values.numbers)
                 with np.errstate(over="ignore"):
@@ -58,14 +80,13 @@ def write_columns(
                 if not np.isfinite(cells).all():
                     first = int((~np.isfinite(cells)).argmax())
                     raise InputError(f"{table.place(first, name)}: the value is too large for single precision")
-                filled += int(np.count_nonzero(cells))
+                written.filled += int(np.count_nonzero(cells))
             write_array(scratch / f"column-{len(columns)}.npy", cells)
-            rows = len(cells)
+            written.missing += int(values.missing.sum())
             columns.append(column)
+            yield column, values
     if not columns:
         raise InputError(f"{table.title} has no feature columns: its columns are {listed(table.names)}")
-    width = sum(len(column.features) for column in columns)
-    return columns, filled / max(1, rows * width)
 
 
 def feature_blocks(
@@ -96,10 +117,11 @@ def feature_blocks(
         yield csr_array(block) if sparse else block
 
 
-def read_parts(table: Table, name: str, y: np.ndarray | None, num_nodes: int) -> np.ndarray:
-    split, _ = read_split(table, name, y, whole=True)
+def read_parts(table: Table, name: str, y: np.ndarray | None, num_nodes: int) -> tuple[np.ndarray, list[str]]:
+    """Returns the part of the split that each node is in, -1 for none, and what is to be said about it."""
+    split, said = read_split(table, name, y, whole=True)
     assert split is not None
     part = np.full(num_nodes, -1, dtype=np.int8)
     for number, key in enumerate(SPLIT):
         part[getattr(split, key).numpy()] = number
-    return part
+    return part, said

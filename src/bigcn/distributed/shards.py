@@ -55,6 +55,7 @@ class Manifest:
         name (str): What to call the graph.
         encoding (dict): How tables became tensors, see :class:`bigcn.datasets.own.Encoding`.
         removed (dict): The edges merged, removed and skipped: :obj:`duplicates`, :obj:`self_loops`, :obj:`unknown`.
+        warnings (tuple[str, ...]): What was left out of the tables, and what looks wrong in them.
         files (dict): The size and SHA-256 of every file, by its path in the folder.
     """
 
@@ -73,6 +74,7 @@ class Manifest:
     name: str = "graph"
     encoding: dict[str, Any] = field(default_factory=dict)
     removed: dict[str, int] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
     files: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
@@ -107,6 +109,7 @@ class Manifest:
         try:
             for name in ("sizes", "halos", "classes"):
                 document[name] = tuple(document[name])
+            document["warnings"] = tuple(document.get("warnings", ()))
             manifest = cls(**document)
             consistent = len(manifest.sizes) == len(manifest.halos) == manifest.parts
             consistent = consistent and sum(manifest.sizes) == manifest.nodes

@@ -15,8 +15,9 @@ from bigcn.datasets.own.tables import checked_path
 from bigcn.distributed.assign import METHODS, Method, assign
 from bigcn.distributed.edge_stream import EdgeStream, sort_edges
 from bigcn.distributed.edges import EdgeSorter
-from bigcn.distributed.node_columns import feature_blocks, read_parts, write_columns
+from bigcn.distributed.node_columns import Written, feature_blocks, read_parts, write_columns
 from bigcn.distributed.shards import Manifest
+from bigcn.distributed.table_warnings import warnings_about
 from bigcn.distributed.writing import NodeColumns, new_folder, write_shards
 from bigcn.files import PathLike
 from bigcn.nn.cost import SPARSE_BELOW, WIDE_FEATURES
@@ -47,7 +48,8 @@ def partition_tables(
     Edges are read a batch at a time and sorted through buckets on disk; node columns are read one after the other and
     written row by row. Memory grows with the number of nodes (their ids, one column, where each goes), not with the
     features or the edges. Everything means what it means to :func:`bigcn.read_graph`, but for missing features, which
-    that fills along the graph: here they are refused, or filled with the mean of their column.
+    that fills along the graph: here they are refused, or filled with the mean of their column. What was left out of the
+    tables, or looks wrong in them, is in :obj:`warnings` of the manifest.
 
     Args:
         nodes, edges (str or path): The tables, Parquet or text.
@@ -96,14 +98,17 @@ def _partition(
     id, source, target = roles.ends(None)
     file = pipeline.open_tables(nodes, edges, id, source, target)
     table, links = file.nodes, file.edges
+    said = list(file.said)
+    if table.unnamed:
+        said.append(f"{table.title} has {table.unnamed} columns without a name, which were left out.")
     table.require(id, "--id")
     label = pipeline._label(table, roles, None, file)
-    wanted = pipeline._feature_names(table, roles, id, label, None, [])
+    wanted = pipeline._feature_names(table, roles, id, label, None, said)
     parts_in = pipeline._split_column(table, roles, wanted, None)
     wanted = [name for name in wanted if name != parts_in]
     for column, option in ((source, "--source"), (target, "--target")):
         links.require(column, option)
-    weight = pipeline._weight(links, roles, None, [])
+    weight = pipeline._weight(links, roles, None, said)
 
     ids = read_ids(table, id)
     if len(ids) == 0:
@@ -117,14 +122,15 @@ def _partition(
     owner = assign(graph, parts, method, seed)
 
     y, classes = (None, ()) if label is None else read_labels(table, label, None, file.classes)
-    columns, share = write_columns(table, wanted, roles, standardize, missing, scratch)
-    width = sum(len(column.features) for column in columns)
-    sparse = width >= WIDE_FEATURES and share < SPARSE_BELOW
-    about = NodeColumns(feature_blocks(columns, scratch, len(ids), width, sparse), width, sparse, labels=y)
-    if parts_in is not None:
-        about.split = read_parts(table, parts_in, y, len(ids))
-    about.ids = ids.to_numpy()
-    encoding = Encoding(tuple(columns), classes, label, standardize, id, source, target, weight)
+    part, remarks = (None, []) if parts_in is None else read_parts(table, parts_in, y, len(ids))
+    written = Written(said=[*said, *remarks])
+    cells = write_columns(table, wanted, roles, standardize, missing, scratch, written)
+    found = warnings_about(graph, y, classes, cells, written)
+    width = written.width
+    sparse = width >= WIDE_FEATURES and written.filled < SPARSE_BELOW * len(ids) * width
+    blocks = feature_blocks(written.columns, scratch, len(ids), width, sparse)
+    about = NodeColumns(blocks, width, sparse, labels=y, split=part, ids=ids.to_numpy())
+    encoding = Encoding(tuple(written.columns), classes, label, standardize, id, source, target, weight)
     return write_shards(
         draft,
         graph,
@@ -136,4 +142,5 @@ def _partition(
         name=file.name,
         encoding=encoding.to_dict(),
         removed={"duplicates": sorter.duplicates, "self_loops": sorter.self_loops, "unknown": unknown},
+        warnings=(*written.said, *found),
     )

@@ -24,6 +24,8 @@ PHRASES: dict[str, str] = {
     "structure-mistakes": "with a share of {} of all node pairs flipped",
     "feature-rate": "with a share of {} of the feature columns kept",
 }
+#: Amounts of noise to name to who gave none, where the usual ones are too much.
+EXAMPLES: dict[str, str] = {"structure-mistakes": "0.001,0.01"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +66,8 @@ class Comparison:
         if self.task == "link" and self.case == "structure-mistakes":
             raise ValueError("'case' must not be 'structure-mistakes' for links: the mistakes would count as links")
         if (self.case == "clean") != (not self.values):
-            asked = "no 'values'" if self.case == "clean" else "'values', the amounts of noise"
+            amounts = EXAMPLES.get(self.case, "0.2,0.5")
+            asked = "no 'values'" if self.case == "clean" else f"'values', the amounts of noise ('--values {amounts}')"
             raise ValueError(f"the case {self.case!r} takes {asked}")
         if self.negatives not in ("fresh", "fixed"):
             raise ValueError(f"'negatives' must be 'fresh' or 'fixed' (got {self.negatives!r})")
@@ -75,7 +78,10 @@ class Comparison:
         for model in self.models:
             get_model(model)
         for value in self.values:
-            make_noise(self.case, value, seed=0)
+            try:
+                make_noise(self.case, value, seed=0)
+            except ValueError as error:
+                raise ValueError(f"'values' ('--values') do not fit the case {self.case!r}: {error}") from None
         protocol = LINK_PROTOCOL if self.task == "link" else self.protocol or default_protocol(self.dataset)
         if self.task == "link" and self.protocol not in ("", protocol):
             raise ValueError(f"'protocol' of link prediction is {protocol} (got {self.protocol!r})")
