@@ -141,9 +141,10 @@ def test_what_nothing_restores_is_kept_or_named(bigcn, mixed):
     assert after["coin"].notna().all()
     said = " ".join(bigcn(*options).out.split())
     assert "hidden values of 'lucky', 'coin', which stay as they were." in said
-    assert ("hidden values of 'weight': what was taken for noise may be data" in said) == (
-        columns["weight"]["share"] > 0.5
-    )
+    far = [name for name, change in columns.items() if change["restored"] < 0.1 and change.get("share", 0) > 0.5]
+    assert "weight" in far
+    named = ", ".join(f"'{name}'" for name in far)
+    assert f"hidden values of {named}: what was taken for noise may be data." in said
     # Where the noise is known, nothing is hidden, and all are cleaned.
     columns = json.loads(bigcn(*options, "--noise", "0.9", "--json").out)["columns"]
     assert sum(change["changed"] for change in columns if change["column"] in ("lucky", "coin")) > 0
