@@ -126,17 +126,20 @@ def clean_graph(graph: OwnGraph, noise: float | None, hidden: float, seed: int) 
         groups=column_of_features(graph),
         seed=seed,
     )
-    kept = [column.kind != "number" and share < RESTORED for column, share in restored(graph, result)]
+    kept = [
+        column.kind != "number" and share is not None and share < RESTORED for column, share in restored(graph, result)
+    ]
     stays = torch.tensor([kept[number] for number in column_of_features(graph)])
     return replace(result, x=torch.where(stays & ~torch.isnan(x), x, result.x))
 
 
-def restored(graph: OwnGraph, result: Denoised) -> list[tuple[Column, float]]:
-    """Returns for each column how much of the variance of its hidden values was restored; all, if none was hidden."""
-    columns, first = graph.encoding.columns, np.unique(column_of_features(graph), return_index=True)[1]
-    hidden = result.explained is not None and result.directions != "none"
-    shares = result.explained[first].tolist() if hidden else [1.0] * len(columns)  # type: ignore[index]
-    return list(zip(columns, shares, strict=True))
+def restored(graph: OwnGraph, result: Denoised) -> list[tuple[Column, float | None]]:
+    """Returns for each column how much of the variance of its hidden values was restored, if any was to be."""
+    columns = graph.encoding.columns
+    if result.explained is None or result.directions == "none":
+        return [(column, None) for column in columns]
+    first = np.unique(column_of_features(graph), return_index=True)[1]
+    return list(zip(columns, result.explained[first].tolist(), strict=True))
 
 
 def column_of_features(graph: OwnGraph) -> list[int]:
@@ -274,18 +277,16 @@ def tell(graph: OwnGraph, result: Denoised, changes: list[dict[str, Any]], conso
 
 def remarks(changes: list[dict[str, Any]]) -> list[str]:
     """Returns what is to be said about columns that nothing restores."""
-    kept, moved = (
-        ", ".join(f"'{change['column']}'" for change in changes if change["restored"] < RESTORED and is_such(change))
-        for is_such in (lambda change: "changed" in change, lambda change: change.get("share", 0.0) > 0.5)
-    )
-    said = (
-        f"Nothing restores hidden values of {kept}, which stay as they were.",
-        (
+    untold = [change for change in changes if change["restored"] is not None and change["restored"] < RESTORED]
+    kept = ", ".join(f"'{change['column']}'" for change in untold if "changed" in change)
+    moved = ", ".join(f"'{change['column']}'" for change in untold if change.get("share", 0.0) > 0.5)
+    said = [f"Nothing restores hidden values of {kept}, which stay as they were."] if kept else []
+    if moved:
+        said.append(
             f"Nothing restores hidden values of {moved}: what was taken for noise may be data. '--features' names the "
             "columns to clean."
-        ),
-    )
-    return [sentence for sentence, names in zip(said, (kept, moved), strict=True) if names]
+        )
+    return said
 
 
 def _plain(value: Any) -> str:
