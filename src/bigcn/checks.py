@@ -27,9 +27,11 @@ def as_python(value: Any) -> Any:
 
 def check_finite(x: Tensor) -> None:
     """Refuses features with missing or infinite entries, and says where the first one is."""
-    finite = torch.isfinite(x if x.layout == torch.strided else x.to_dense())
+    dense = x.layout == torch.strided
+    finite = torch.isfinite(x if dense else x.to_sparse_coo().coalesce().values())
     if not bool(finite.all()):
-        row, column = (~finite).nonzero()[0].tolist()
+        first = (~finite).nonzero()[0]
+        row, column = (first if dense else x.to_sparse_coo().coalesce().indices()[:, first].view(-1)).tolist()
         raise ValueError(
             f"'x' has missing or infinite values, the first in row {row}, column {column}: 'bigcn.smoothing.impute' "
             "fills missing ones"

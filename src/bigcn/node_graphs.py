@@ -55,6 +55,14 @@ def adjacency_of(data: Data) -> Adj | None:
     return data.edge_index if data.edge_index is not None else data.get("adj_t")
 
 
+def check_adjacency(edge_index: Adj, num_nodes: int) -> None:
+    """Refuses a graph given as a sparse matrix that is not one over these nodes."""
+    if isinstance(edge_index, Tensor) and is_sparse(edge_index) and edge_index.shape != (num_nodes, num_nodes):
+        raise ValueError(
+            f"'edge_index' must have shape [{num_nodes}, {num_nodes}] to match 'x' (got {list(edge_index.shape)})"
+        )
+
+
 def edges_of(edge_index: Adj, edge_weight: OptTensor = None) -> tuple[Tensor, OptTensor]:
     """Returns the graph as plain :obj:`edge_index` and :obj:`edge_weight` tensors.
 

@@ -19,8 +19,6 @@ from bigcn.report import comparison_table, save_curves, write_csv, write_page
 
 #: The form of BiGCN that is compared beside the shipped one, by task: without a feature direction where that has one.
 OTHER_FORM = {"node": "bigcn:none", "link": "bigcn:spectral"}
-#: What the names of tables end with.
-TABLE_ENDINGS = (".csv", ".tsv", ".parquet", ".gz")
 
 EXAMPLE = """
 Compares models under a kind of noise and leaves a table, a plot, a page and a record behind.
@@ -135,8 +133,13 @@ def command_line() -> str:
 
 def _refuse_file(graph: str) -> None:
     """Refuses a file where a benchmark graph is to be named."""
+    if graph.lower() in DATASETS:
+        return
+    from bigcn.datasets.own.formats import TABLE_ENDINGS
+    from bigcn.datasets.own.tables import file_ending
+
     path = Path(graph)
-    if graph.lower() not in DATASETS and (path.is_file() or path.suffix.lower() in TABLE_ENDINGS):
+    if path.is_file() or file_ending(path) in TABLE_ENDINGS:
         raise ValueError(
             f"{graph} is a file, and 'bigcn compare' takes the name of a benchmark graph: "
             f"'bigcn train' takes files, and compares models on them"

@@ -30,13 +30,11 @@ class Written:
     Args:
         columns (list[Column]): How each became features.
         filled (int): How many features are not zero.
-        missing (int): How many cells had no value.
         said (list[str]): What there is to say about the tables, with the columns that were left out.
     """
 
     columns: list[Column] = field(default_factory=list)
     filled: int = 0
-    missing: int = 0
     said: list[str] = field(default_factory=list)
 
     @property
@@ -82,7 +80,6 @@ def write_columns(
                     raise InputError(f"{table.place(first, name)}: the value is too large for single precision")
                 written.filled += int(np.count_nonzero(cells))
             write_array(scratch / f"column-{len(columns)}.npy", cells)
-            written.missing += int(values.missing.sum())
             columns.append(column)
             yield column, values
     if not columns:

@@ -6,6 +6,7 @@ from scipy.sparse import csr_array
 from torch import Tensor
 from torch_geometric.data import Data
 
+from bigcn.checks import check_finite
 from bigcn.datasets.splits import Split
 from bigcn.distributed.assign import DiskGraph, Method, assign
 from bigcn.distributed.shards import SPLIT, Manifest
@@ -42,11 +43,9 @@ def partition_data(
     graph = graph_of(data)
     owner = assign(graph, parts, method, seed) if isinstance(method, str) else method.astype(np.int32)
     assert data.x is not None
-    sparse, blocks = is_sparse(data.x), _blocks(data.x)
-    # What csr_array calls data are its values; of an array it would be the memory.
-    if not all(np.isfinite(block.data if isinstance(block, csr_array) else block).all() for block in blocks):
-        raise ValueError("'data.x' must be finite: fill what is missing first")
-    nodes = NodeColumns(blocks, data.x.size(1), sparse, str(data.x.dtype).removeprefix("torch."))
+    check_finite(data.x)
+    sparse = is_sparse(data.x)
+    nodes = NodeColumns(_blocks(data.x), data.x.size(1), sparse, str(data.x.dtype).removeprefix("torch."))
     classes = 0
     if isinstance(data.y, Tensor):
         nodes.labels = _labels_of(data.y, graph.num_nodes)

@@ -125,7 +125,7 @@ def _partition(
     part, remarks = (None, []) if parts_in is None else read_parts(table, parts_in, y, len(ids))
     written = Written(said=[*said, *remarks])
     cells = write_columns(table, wanted, roles, standardize, missing, scratch, written)
-    found = warnings_about(graph, y, classes, cells, written)
+    found = list(warnings_about(graph, y, classes, cells))  # which writes the columns
     width = written.width
     sparse = width >= WIDE_FEATURES and written.filled < SPARSE_BELOW * len(ids) * width
     blocks = feature_blocks(written.columns, scratch, len(ids), width, sparse)

@@ -18,7 +18,7 @@ from bigcn.filters import FeatureOperator, FilterForm, Hop
 from bigcn.nn.cost import weights_first
 from bigcn.nn.kept_input import KeepsInput, count_edges
 from bigcn.nn.two_way_filter import TwoWayFilter
-from bigcn.node_graphs import SpreadGraph, edges_of, normalized_graph, symmetric_normalization
+from bigcn.node_graphs import SpreadGraph, check_adjacency, edges_of, normalized_graph, symmetric_normalization
 from bigcn.sparse import SparseMatrix, is_sparse
 from bigcn.user_warnings import warn_user
 
@@ -247,10 +247,7 @@ class BiGCNConv(KeepsInput, MessagePassing):
             if x.shape[:-1] != (edge_index.num_rows,) or edge_weight is not None:
                 raise ValueError(f"'x' must have {edge_index.num_rows} rows and no 'edge_weight' beside a spread graph")
             return edge_index
-        if isinstance(edge_index, Tensor) and is_sparse(edge_index) and edge_index.shape != (num_nodes, num_nodes):
-            raise ValueError(
-                f"'edge_index' must have shape [{num_nodes}, {num_nodes}] to match 'x' (got {list(edge_index.shape)})"
-            )
+        check_adjacency(edge_index, num_nodes)
         if self._graphs.given or (self._may_cache(edge_index, edge_weight) and not self.explain):
             graph: SparseMatrix = self._graphs.get(
                 (edge_index, edge_weight),

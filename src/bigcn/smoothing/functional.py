@@ -10,7 +10,7 @@ from torch_geometric.typing import Adj, OptTensor
 from bigcn.checks import check_edges
 from bigcn.feature_graphs import CorrelationGraph, FeatureGraph, GivenGraph, NoGraph, SpectralGraph, UniformGraph
 from bigcn.filters import Hop, check_rounds, check_strength
-from bigcn.node_graphs import edges_of, normalized_graph
+from bigcn.node_graphs import check_adjacency, edges_of, normalized_graph
 from bigcn.smoothing.solvers import solve_admm, solve_complete, solve_observed
 from bigcn.sparse import is_sparse, sparse_from_edges
 from bigcn.sparse_ops import product_dtype
@@ -199,9 +199,7 @@ def checked_hop(edge_index: Adj | None, edge_weight: OptTensor, x: Tensor) -> Ho
 
 def check_graph(edge_index: Adj, edge_weight: OptTensor, num_nodes: int) -> None:
     """Refuses a node graph that is not an undirected one over these nodes."""
-    if isinstance(edge_index, Tensor) and is_sparse(edge_index) and edge_index.shape != (num_nodes, num_nodes):
-        shape = [num_nodes, num_nodes]
-        raise ValueError(f"'edge_index' must have shape {shape} to match 'x' (got {list(edge_index.shape)})")
+    check_adjacency(edge_index, num_nodes)
     edges, weight = edges_of(edge_index, edge_weight)
     check_edges(edges, weight, num_nodes)
     if edges.numel() == 0:

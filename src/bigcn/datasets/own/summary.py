@@ -1,6 +1,6 @@
 """The first look: what was understood of the files, and what a practitioner would frown at."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -55,15 +55,14 @@ def summarize(
     if y is not None:
         counts = np.bincount(y[y >= 0], minlength=len(classes))
         labels = {name: int(count) for name, count in zip(classes, counts, strict=True)}
-        homophily, chance, joined = label_agreement(edges, y, len(classes))
+        homophily, chance, joined = label_agreement([y[edges.once.numpy()]], len(classes))
     missing = sum(int(values.missing.sum()) for values in cells) / max(1, num_nodes * len(columns))
     warnings = [
         *said,
-        *_about_edges(edges.index.size(1) // 2, isolated, num_nodes),
-        *_about_homophily(homophily, chance, joined),
-        *_about_columns(columns, cells, y, len(classes)),
-        *([f"{missing:.0%} of all feature values are missing."] if missing > MUCH_MISSING else []),
-        *([] if y is None else _about_labels(labels)),
+        *about_edges(edges.index.size(1) // 2, isolated, num_nodes),
+        *about_homophily(homophily, chance, joined),
+        *about_columns(zip(columns, cells, strict=True), y, len(classes)),
+        *([] if y is None else about_labels(labels)),
     ]
     return GraphSummary(
         nodes=num_nodes,
@@ -83,25 +82,37 @@ def summarize(
     )
 
 
-def label_agreement(edges: "Edges", y: np.ndarray, num_classes: int) -> tuple[float | None, float | None, int]:
-    """Returns the share of labelled edges that join the same class, what chance would give, and their number."""
-    low, high = y[edges.once.numpy()]
-    both = (low >= 0) & (high >= 0)
-    if not both.any():
+def label_agreement(
+    ends: Iterable[tuple[np.ndarray, np.ndarray]], num_classes: int
+) -> tuple[float | None, float | None, int]:
+    """Returns the share of labelled edges that join the same class, what chance would give, and their number.
+
+    Args:
+        ends (Iterable): The classes at both ends of each edge, -1 for none, some edges at a time.
+        num_classes (int): The number of classes.
+    """
+    joined = same = 0
+    counts = np.zeros(num_classes, dtype=np.int64)
+    for low, high in ends:
+        both = (low >= 0) & (high >= 0)
+        low, high = low[both], high[both]
+        joined, same = joined + len(low), same + int((low == high).sum())
+        counts += np.bincount(np.concatenate([low, high]), minlength=num_classes)
+    if joined == 0:
         return None, None, 0
-    low, high = low[both], high[both]
-    share = np.bincount(np.concatenate([low, high]), minlength=num_classes) / (2 * len(low))
-    return float((low == high).mean()), float((share**2).sum()), len(low)
+    return same / joined, float(((counts / (2 * joined)) ** 2).sum()), joined
 
 
-def _about_edges(count: int, isolated: int, num_nodes: int) -> Iterator[str]:
+def about_edges(count: int, isolated: int, num_nodes: int) -> Iterator[str]:
+    """Gives the warnings about a graph that says little."""
     if count == 0:
         yield "There are no edges: the graph cannot help."
     elif isolated > MANY_ISOLATED * num_nodes:
         yield f"{isolated:,} of {num_nodes:,} nodes have no edge: the graph says nothing about them."
 
 
-def _about_homophily(homophily: float | None, chance: float | None, joined: int) -> Iterator[str]:
+def about_homophily(homophily: float | None, chance: float | None, joined: int) -> Iterator[str]:
+    """Gives the warning about a graph that joins other classes, see :func:`label_agreement`."""
     if homophily is None or chance is None or chance == 1 or joined < MIN_EDGES:
         return
     if (homophily - chance) / (1 - chance) < LOW_HOMOPHILY:
@@ -111,11 +122,12 @@ def _about_homophily(homophily: float | None, chance: float | None, joined: int)
         )
 
 
-def _about_columns(
-    columns: Sequence[Column], cells: "Sequence[Values]", y: np.ndarray | None, num_classes: int
-) -> Iterator[str]:
+def about_columns(columns: "Iterable[tuple[Column, Values]]", y: np.ndarray | None, num_classes: int) -> Iterator[str]:
+    """Gives the warnings about feature columns, each of which comes with its cells, one after the other."""
+    holes = size = 0
     constant, ids, leaks, gaps, spoilt, padded = [], [], [], [], [], []
-    for column, values in zip(columns, cells, strict=True):
+    for column, values in columns:
+        holes, size = holes + int(values.missing.sum()), size + len(values.missing)
         known = values.known
         if known.size and len(values.numbers) > 1 and known.min() == known.max():
             constant.append(column.name)
@@ -137,6 +149,8 @@ def _about_columns(
         yield f"Column {name!r} is taken for categories: most of it looks like numbers, but {text!r} is none."
     for name, text in padded[:5]:
         yield f"Column {name!r} is read as numbers, and {text!r} looks like a code: write 'c{text}' if it is one."
+    if holes > MUCH_MISSING * size:
+        yield f"{holes / size:.0%} of all feature values are missing."
 
 
 def _said(names: list[str], one: str, several: str) -> Iterator[str]:
@@ -177,7 +191,8 @@ def _is_label(values: "Values", y: np.ndarray, num_classes: int) -> bool:
     return len(np.unique(of_class)) == num_classes and bool((values.numbers[known] == of_class[y[known]]).all())
 
 
-def _about_labels(labels: dict[str, int]) -> Iterator[str]:
+def about_labels(labels: dict[str, int]) -> Iterator[str]:
+    """Gives the warnings about classes, with the number of their nodes."""
     present = {name: count for name, count in labels.items() if count}
     if not present:
         yield "No node has a label."
