@@ -196,6 +196,23 @@ def test_members_stop_each_for_itself(monkeypatch):
     assert sizes[-1] == 0
 
 
+def test_members_that_are_done_are_dropped_once_they_have_taken_as_long_as_that_takes(monkeypatch):
+    monkeypatch.setattr(module, "LOOK_EVERY", 3)
+    members = make_members("gcn", case="features", seeds=range(12), epochs=200, patience=4)
+    found, drop = [], module.PopulationStep.drop
+    monkeypatch.setattr(module.PopulationStep, "drop", lambda step, kept: found.append(len(kept)) or drop(step, kept))
+    epochs = [result.epochs for result in train_population(members)]
+    expected, size, idle = [], len(members), 0
+    for epoch in range(3, max(epochs), 3):
+        active = sum(end > epoch for end in epochs)
+        idle += 3 * (size - active)
+        if idle > size:
+            expected.append(active)
+            size, idle = active, 0
+    assert found == expected
+    assert 1 < len(expected) < len({3 * (end // 3) for end in epochs})
+
+
 def test_memory_divides_a_population(monkeypatch):
     members = make_members("sgc", seeds=range(5), epochs=5)
     expected, sizes = alone(members), []

@@ -16,6 +16,7 @@ from bigcn.experiments.store import RunStore
 from bigcn.nn.registry import get_model
 from bigcn.training import TrainConfig, TrainResult, seeded, train
 from bigcn.training.population import Member, even_size, fitting, train_population
+from bigcn.training.population_state import bytes_per_member
 from bigcn.training.stacking import OWN_NUMBERS
 
 #: What may differ in how the members of a population are trained; of their models, it is :obj:`OWN_NUMBERS`.
@@ -165,11 +166,13 @@ def run_unit(unit: Unit, graphs: GraphSource | None = None) -> list[RunResult]:
     with fast_products():
         # The first and the last tell whether members have features of their own. Those of one part alone are on the
         # device, so nobody but the population holds its members.
-        ends = unit.specs[:: max(1, count - 1)]
-        size = even_size(count, fitting(_members(ends, graphs, models), unit.max_memory))
+        ends = _members(unit.specs[:: max(1, count - 1)], graphs, models)
+        each, device = bytes_per_member(ends), ends[0].task.x.device
+        del ends
+        size = even_size(count, fitting(each, device, unit.max_memory))
         for start in range(0, count, size):
             part = unit.specs[start : start + size]
-            outcomes = train_population(_members(part, graphs, models), unit.max_memory)
+            outcomes = train_population(_members(part, graphs, models), unit.max_memory, member_bytes=each)
             details = products | {"population": len(part)}
             results += [_result(outcome, started, details) for outcome in outcomes]
     return results

@@ -25,10 +25,9 @@ from bigcn.training.stacking import CannotStack
 
 #: After how many epochs the host looks which members still train; each look makes it wait for the GPU.
 LOOK_EVERY = 20
-#: Members that are done are dropped once fewer than this share still train. On a GPU the step is captured anew then,
-#: which takes as long as many steps, and dropping from a few members saves nothing: starting kernels takes the time.
-DROP_BELOW = {"cpu": 0.9, "cuda": 0.4}
-DROP_FROM = {"cpu": 2, "cuda": 16}
+#: What capturing a step anew takes, as the bytes of members that train for an epoch in the same time. With most models
+#: an H200 takes as long for that as it takes to move their bytes at some 0.6 TB/s.
+CAPTURE_BYTES = 2**37
 #: The share of free memory that a population may take on a GPU unless told otherwise, and the bytes on a CPU.
 GPU_SHARE, CPU_BYTES = 0.6, 4 * 2**30
 
@@ -59,6 +58,7 @@ def train_population(
     max_memory: int | None = None,
     capture: bool | None = None,
     on_look: Callable[[int, int], None] | None = None,
+    member_bytes: int | None = None,
 ) -> list[TrainResult | FloatingPointError]:
     """Trains all members at once; each gives what :func:`~bigcn.training.train` would give for it alone.
 
@@ -73,6 +73,8 @@ def train_population(
             (default: most of what a GPU has free, 4 GiB on a CPU)
         capture (bool, optional): Whether to capture the step as a CUDA graph. (default: on CUDA)
         on_look (Callable, optional): Called now and then with the epoch and the number of members that still train.
+        member_bytes (int, optional): What :func:`~bigcn.training.population_state.bytes_per_member` found for members
+            like these. (default: looked up)
     """
     if not members:
         return []
@@ -80,13 +82,15 @@ def train_population(
     if _cannot_stack(members):
         return [_alone(member) for member in members]
     device = members[0].task.x.device
-    size = even_size(len(members), fitting(members, max_memory))
+    capture = capture if capture is not None else device.type == "cuda"
+    each = member_bytes or bytes_per_member(members)
+    size = even_size(len(members), fitting(each, device, max_memory))
     results: list[TrainResult | FloatingPointError] = []
     start = 0
     while start < len(members):
         part = members[start : start + size]
         try:
-            results += _train_together(part, capture if capture is not None else device.type == "cuda", on_look)
+            results += _train_together(part, capture, each, on_look)
         except torch.cuda.OutOfMemoryError:
             if size == 1:
                 raise
@@ -99,15 +103,15 @@ def train_population(
     return results
 
 
-def fitting(members: Sequence[Member], max_memory: int | None = None) -> int:
-    """Returns how many members like these may train together, at least one.
+def fitting(member_bytes: int, device: torch.device, max_memory: int | None = None) -> int:
+    """Returns how many members may train together, at least one.
 
     Args:
-        members (Sequence[Member]): Some of them, with features and graphs of their own if the others have.
+        member_bytes (int): What one of them takes, see :func:`~bigcn.training.population_state.bytes_per_member`.
+        device (torch.device): Where.
         max_memory (int, optional): See :func:`train_population`. (default: :obj:`None`)
     """
-    allowed = _allowed_bytes(members[0].task.x.device) if max_memory is None else max_memory
-    return max(1, allowed // bytes_per_member(members))
+    return max(1, (_allowed_bytes(device) if max_memory is None else max_memory) // member_bytes)
 
 
 def even_size(count: int, most: int) -> int:
@@ -125,10 +129,10 @@ def even_size(count: int, most: int) -> int:
 
 
 def _train_together(
-    members: Sequence[Member], capture: bool, on_look: Callable[[int, int], None] | None
+    members: Sequence[Member], capture: bool, member_bytes: int, on_look: Callable[[int, int], None] | None
 ) -> list[TrainResult | FloatingPointError]:
     config, device = members[0].config, members[0].task.x.device
-    start = time.perf_counter()
+    start, idle = time.perf_counter(), 0
     with seeded(members[0].seed, device, "training"):
         step = PopulationStep(members, capture)
         evaluation = Evaluation(members, step)
@@ -142,10 +146,13 @@ def _train_together(
                     on_look(epoch, active.numel())
                 if active.numel() == 0:
                     break
-                few = active.numel() < DROP_BELOW[device.type] * step.size
-                if few and step.size >= DROP_FROM[device.type] and epoch < config.max_epochs:
+                # Members that are done are dropped once they have taken as many epochs as that costs: what the others
+                # have is copied, and the step captured.
+                idle += LOOK_EVERY * (step.size - active.numel())
+                if idle > step.size + step.capture * CAPTURE_BYTES // member_bytes and epoch < config.max_epochs:
                     evaluation.drop(active)
                     step.drop(active)
+                    idle = 0
         evaluation.finish(epoch)
     seconds = (time.perf_counter() - start) / len(members)
     outcomes: list[TrainResult | FloatingPointError] = []
