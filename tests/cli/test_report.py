@@ -52,6 +52,9 @@ def test_runs_with_other_settings_get_a_page_of_their_own(bigcn):
         assert bigcn(*words, "--max-epochs", epochs).code == 0
     outcome = bigcn("report", "-o", "pages")
     assert outcome.code == 0, outcome.err
+    rows = json.loads(bigcn("report", "--json").out)["rows"]
+    titles = [f"Digits, node classification, clean, at most {epochs} epochs" for epochs in (4, 6)]
+    assert [row["comparison"] for row in rows] == titles
     for name, epochs in (("digits-node-clean", 4), ("digits-node-clean-2", 6)):
         assert f"Digits, node classification, clean, at most {epochs} epochs" in " ".join(outcome.out.split())
         page = re.sub(r"<[^>]*>", "", Path(f"pages/{name}/index.html").read_text())

@@ -61,11 +61,13 @@ def report(
     if not results:
         which = "of that kind" if graph is None else f"on the graph {graph!r} and of that kind"
         raise ValueError(f"no stored run in {store} is {which}")
+    results = tell_apart(results)
     if as_json:
-        print_json({"rows": [row for result in results for row in plain_rows(result)]})
+        rows = [{**row, "comparison": result.comparison.title} for result in results for row in plain_rows(result)]
+        print_json({"rows": rows})
         return
     taken: set[Path] = set()
-    for result in tell_apart(results):
+    for result in results:
         folder = free_folder(out, result, taken)
         page = write_outputs(result, folder, repeat_command(result))
         output.print(own_table(result) if isinstance(result, OwnResult) else comparison_table(result))
