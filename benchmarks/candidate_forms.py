@@ -27,7 +27,6 @@ from bigcn.experiments.store import RunStore
 from common import RESULTS, store, this_host
 
 GRAPHS = ("none", "uniform+code+feature=1", "spectral")
-NOISY = ("cora", "citeseer", "pubmed", "photo")
 
 #: Words, hidden units and dropout of a form.
 Form = tuple[str, int, float]
@@ -49,12 +48,12 @@ def forms(case: str) -> list[Form]:
         )
     ]
     if case == "structure-mistakes":
-        mild = [(f"{graph}+node={s}", 64, 0.5) for graph, s in itertools.product(("none", "spectral"), (2, 5, 40))]
+        mild = [(f"{graph}+node={s}", 64, 0.5) for graph, s in itertools.product(GRAPHS, (2, 5, 40))]
         return [*kept, *mild, ("none+node=40", 64, 0.8), ("none+node=0+hidden=10", 64, 0.5)]
     if case == "noise-level":
         return [
             *kept,
-            *((f"{graph}+node={s}", 64, 0.5) for graph, s in itertools.product(GRAPHS, (5, 10, 40))),
+            *((f"{graph}+node={s}", 64, 0.5) for graph, s in itertools.product(GRAPHS, (2, 5, 10, 40))),
             *((f"none+node={s}", 64, 0.8) for s in (5, 10, 40)),
             *(
                 (f"{graph}+node=0+hidden={s}", 64, 0.5)
@@ -100,7 +99,7 @@ def experiment(case: str, only: str) -> Experiment:
 
 def places(case: str) -> Iterator[Series]:
     """Gives the graphs that forms are tried on, at the amount of noise where the reproduction chooses."""
-    for graph in NODE_GRAPHS if case == "clean" else NOISY:
+    for graph in NODE_GRAPHS:
         mistakes = PUBMED_MISTAKES if graph == "pubmed" else MISTAKES
         whole = Series("node", graph, case, {"clean": (), "noise-level": LEVELS, "structure-mistakes": mistakes}[case])
         value = whole.decided_at[1]
