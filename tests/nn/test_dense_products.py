@@ -123,20 +123,3 @@ def test_it_takes_a_gpu_and_a_small_or_dense_graph(monkeypatch):
     assert not pays(20_000, 10**7), "more than it may take"
     monkeypatch.setattr(dense_filter, "MAX_BYTES", 2**34)
     assert pays(20_000, 10**7)
-
-
-def test_features_by_columns_give_the_same(monkeypatch):
-    edge_index, x = graph(), torch.randn(N, D, dtype=torch.float64)
-    torch.manual_seed(2)
-    conv = BiGCNConv(D, 3, feature_graph="learnable", cached=True).double()
-
-    def outcome():
-        out = conv(x, edge_index)
-        return out, *torch.autograd.grad(out.square().sum(), list(conv.parameters()))
-
-    expected = outcome()
-    monkeypatch.setattr(kept_input, "columns_suit", lambda x: True)
-    torch.testing.assert_close(outcome(), expected, rtol=1e-12, atol=1e-12)
-    assert len(conv._columns) == 1
-    outcome()
-    assert len(conv._columns) == 1, "they are kept"

@@ -8,7 +8,7 @@ import torch
 
 from bigcn import BiGCN
 from bigcn.datasets import Split, digits, make_split
-from bigcn.nn import kept_input
+from bigcn.nn import bigcn_conv, feature_product, kept_input, product_layers
 from bigcn.nn.registry import ModelContext, get_model, model_names
 from bigcn.noise import FeatureRate, NoiseLevel, StructureMistakes
 from bigcn.tasks import LinkPrediction, NodeClassification
@@ -114,11 +114,17 @@ def test_a_member_is_as_if_alone_with_dense_filters(monkeypatch, name, case):
 
 
 @pytest.mark.parametrize("case", ["clean", "features"])
-def test_a_member_is_as_if_alone_with_features_by_columns(monkeypatch, case):
-    members = make_members("bigcn:published", case=case, epochs=10, curves=True)
+@pytest.mark.parametrize("name", [*model_names(), "bigcn:exact+spectral"])
+def test_a_member_is_as_if_alone_with_full_lines(monkeypatch, name, case):
+    members = make_members(name, case=case, epochs=10, curves=True)
     expected = alone(members)
-    monkeypatch.setattr(kept_input, "columns_suit", lambda x: x.size(1) == 64)
+    monkeypatch.setattr(feature_product, "FILLED", 24)
+    widths = []
+    for part in (bigcn_conv, kept_input, product_layers):
+        monkeypatch.setattr(part, "filling_pays", lambda x: x.dim() == 2 and x.size(1) == 64)
+        monkeypatch.setattr(part, "filled", lambda x: widths.append(x.size(1)) or feature_product.filled(x))
     assert_as_alone(members, expected, train_population(members))
+    assert set(widths) == {64}
 
 
 @pytest.mark.parametrize("name", model_names())

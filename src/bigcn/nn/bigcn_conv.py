@@ -16,6 +16,7 @@ from bigcn.feature_graphs import FeatureGraph, make_feature_graph
 from bigcn.feature_graphs.base import Operand
 from bigcn.filters import FeatureOperator, FilterForm, Hop
 from bigcn.nn.cost import weights_first
+from bigcn.nn.feature_product import feature_product, filled, filling_pays
 from bigcn.nn.kept_input import KeepsInput, count_edges
 from bigcn.nn.two_way_filter import TwoWayFilter
 from bigcn.node_graphs import SpreadGraph, check_adjacency, edges_of, normalized_graph, symmetric_normalization
@@ -204,20 +205,24 @@ class BiGCNConv(KeepsInput, MessagePassing):
 
     def _filter_and_multiply(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor, weight: Tensor) -> Tensor:
         if self._filtered.given:
-            return self._filtered.result @ weight
+            return feature_product(self._filtered.result, weight.mT)
         hop = self._node_hop(x, edge_index, edge_weight)
         operand = self._feature_operand(x, edge_index, edge_weight, hop)
         if (versions := self._filter_versions(x, edge_index, edge_weight)) is not None:
             filtered: Tensor = self._filtered.get(
-                (x, edge_index, edge_weight), versions, lambda: self._filter(x, operand, hop).detach()
+                (x, edge_index, edge_weight), versions, lambda: self._filtered_once(x, operand, hop)
             )
-            return filtered @ weight
+            return feature_product(filtered, weight.mT)
         resolvent = self._resolvent(edge_index, edge_weight, hop)
         if self._weights_first(x, edge_index):
             blocks, mixing = self._along_features(weight, operand)
             blocks, premixed = self.filter.mix_before_product(blocks, mixing)
             return self.filter.along_nodes(self._multiply(x, blocks), premixed, hop, resolvent)
         return self._filter(x, operand, hop, resolvent) @ weight
+
+    def _filtered_once(self, x: Tensor, operand: Operand, hop: Hop) -> Tensor:
+        out = self._filter(x, operand, hop).detach()
+        return filled(out) if filling_pays(out) else out
 
     def _filter(self, x: Tensor, operand: Operand, hop: Hop, resolvent: Tensor | None = None) -> Tensor:
         """Returns the features, filtered in both directions."""
@@ -233,7 +238,7 @@ class BiGCNConv(KeepsInput, MessagePassing):
         """Multiplies the features with all blocks in one product."""
         wide = torch.cat(blocks, dim=-1) if len(blocks) > 1 else blocks[0]
         matrix = self._sparse_features(x)
-        product = self._dense_features(x) @ wide if matrix is None else matrix.matmul(wide)
+        product = feature_product(self._dense_features(x), wide.mT) if matrix is None else matrix.matmul(wide)
         product = product.to(x.dtype)  # autocast may have lowered it
         return list(product.split(self.out_channels, dim=-1))
 

@@ -66,13 +66,6 @@ def _sides(graph: FeatureGraph, filter: TwoWayFilter, rows: int, edges: int) -> 
     return blocks, feature_side, SPARSE_COST * filter.num_hops * (edges + blocks * rows)
 
 
-def columns_suit(x: Tensor) -> bool:
-    """Tells whether products with features are faster by columns: tensor cores want lines of a multiple of 16 bytes."""
-    if not x.is_cuda or x.dim() != 2 or x.dtype != torch.float32 or not torch.backends.cuda.matmul.allow_tf32:
-        return False
-    return x.size(1) % 4 != 0 and x.size(0) % 4 == 0
-
-
 def sparse_or_none(x: Tensor) -> SparseMatrix | None:
     """Returns features as a sparse matrix if that is how they are given, or if few of them are not zero."""
     if is_sparse(x):

@@ -10,7 +10,8 @@ from bigcn.feature_graphs import FeatureGraph
 from bigcn.feature_graphs.base import Operand
 from bigcn.filters import Hop
 from bigcn.nn.cache import TensorCache, Unchanged, may_keep
-from bigcn.nn.cost import WIDE_FEATURES, columns_suit, filter_once, sparse_or_none
+from bigcn.nn.cost import WIDE_FEATURES, filter_once, sparse_or_none
+from bigcn.nn.feature_product import filled, filling_pays
 from bigcn.nn.two_way_filter import TwoWayFilter
 from bigcn.node_graphs import SpreadGraph
 from bigcn.sparse import SparseMatrix, is_sparse, sparse_from_tensor
@@ -18,7 +19,7 @@ from bigcn.sparse import SparseMatrix, is_sparse, sparse_from_tensor
 
 class KeepsInput:
     """The caches of a layer: its node graph, its exact node filter if that is dense, its feature graph if that is
-    computed from the input, features as a sparse matrix or by columns, and features that are filtered once.
+    computed from the input, features as a sparse matrix or with full lines, and features that are filtered once.
     """
 
     cached: bool
@@ -30,10 +31,10 @@ class KeepsInput:
 
     def _make_caches(self) -> None:
         self._graphs, self._operands, self._features = TensorCache(), TensorCache(), TensorCache()
-        self._filtered, self._resolvents, self._columns = TensorCache(), TensorCache(), TensorCache()
+        self._filtered, self._resolvents, self._filled = TensorCache(), TensorCache(), TensorCache()
 
     def _forget(self) -> None:
-        kept = (self._graphs, self._operands, self._features, self._filtered, self._resolvents, self._columns)
+        kept = (self._graphs, self._operands, self._features, self._filtered, self._resolvents, self._filled)
         for cache in kept:
             cache.clear()
 
@@ -98,10 +99,10 @@ class KeepsInput:
         return matrix
 
     def _dense_features(self, x: Tensor) -> Tensor:
-        """Returns dense features for a product, by columns where that suits the tensor cores of a GPU better."""
-        if self._columns.given or (self._may_cache(x) and columns_suit(x)):
-            columns: Tensor = self._columns.get((x,), None, lambda: x.t().contiguous())
-            return columns.t()
+        """Returns dense features for a product, with full lines where that is faster."""
+        if self._filled.given or (self._may_cache(x) and filling_pays(x)):
+            full: Tensor = self._filled.get((x,), None, lambda: filled(x))
+            return full
         return x
 
     def _may_cache(self, *tensors: object) -> bool:
