@@ -95,16 +95,23 @@ def test_plain_products_are_those_of_dense_matrices(width, dtype):
 
 
 @pytest.mark.skipif(INTERPRETED, reason="needs a GPU")
-def test_narrow_products_on_a_gpu_take_them(monkeypatch):
+@pytest.mark.parametrize(
+    ("width", "entries", "taken"), [(16, 40, True), (70, 40, True), (16, 400, True), (70, 400, False)]
+)
+def test_products_on_a_gpu_take_them_unless_long_rows_meet_wide_blocks(monkeypatch, width, entries, taken):
     from bigcn import sparse_triton
 
     asked = []
     plain = sparse_triton.multiply
     monkeypatch.setattr(sparse_triton, "multiply", lambda *args: asked.append(args[3].size(1)) or plain(*args))
-    matrix, _, parts = problem(300, 70, 1, 0, 1, False, torch.float32)
-    narrow = parts[0, :, :16].contiguous().requires_grad_()
-    matrix.matmul(narrow).sum().backward()
-    assert asked == [16, 16]
-    assert torch.allclose(narrow.grad, matrix.transpose_matmul(torch.ones_like(narrow)), atol=1e-5)
-    matrix.matmul(parts[0])
-    assert 70 not in asked
+    generator = torch.Generator().manual_seed(0)
+    row = torch.cat([torch.randint(300, (1200,), generator=generator), torch.full((entries,), 1)])
+    col = torch.randint(300, (row.numel(),), generator=generator)
+    value = torch.rand(row.numel(), generator=generator).cuda()
+    matrix = sparse_from_edges(
+        *(torch.cat(pair).cuda() for pair in ((row, col), (col, row))), value.repeat(2), (300, 300)
+    )
+    block = torch.randn(300, width, generator=generator).cuda().requires_grad_()
+    matrix.matmul(block).sum().backward()
+    assert asked == ([width] * 2 if taken else [])
+    assert torch.allclose(block.grad, matrix.transpose_matmul(torch.ones_like(block)), atol=1e-3)

@@ -166,7 +166,7 @@ def _(info: Any, in_dims: tuple[int | None, ...], *args: Tensor) -> tuple[Tensor
 #: The fused hops of a filter follow each other, and the longest row keeps all others waiting in each; that of a single
 #: product may be longer.
 LONGEST_ROW, LONGEST_OF_ONE = 256, 8192
-#: Wider blocks than this are left to cuSPARSE, which takes several times as long as our kernel for narrow ones.
+#: Where rows are long, wider blocks than this are left to cuSPARSE, which divides long rows.
 WIDEST = 64
 _longest: MutableMapping[Tensor, tuple[int, int]] = WeakTensorKeyDictionary()
 
@@ -224,7 +224,8 @@ def multiplier(crow: Tensor, col: Tensor, value: Tensor, block: Tensor) -> Calla
         return scatter
     if (blocks := column_blocks(crow, col, value, block)) is not None:
         return partial(multiply_blocks, blocks)
-    if block.size(1) <= WIDEST and (kernels := fused_kernels(block, crow, LONGEST_OF_ONE)) is not None:
+    longest = LONGEST_OF_ONE if block.size(1) <= WIDEST else LONGEST_ROW
+    if (kernels := fused_kernels(block, crow, longest)) is not None:
         return partial(kernels.multiply, crow, col, value)
     matrix = torch.sparse_csr_tensor(crow, col, value, (crow.numel() - 1, block.size(0)), check_invariants=False)
 

@@ -118,13 +118,32 @@ def test_a_member_is_as_if_alone_with_dense_filters(monkeypatch, name, case):
 def test_a_member_is_as_if_alone_with_full_lines(monkeypatch, name, case):
     members = make_members(name, case=case, epochs=10, curves=True)
     expected = alone(members)
+    widths = fill_up(monkeypatch)
+    assert_as_alone(members, expected, train_population(members))
+    assert set(widths) == {64}
+
+
+def fill_up(monkeypatch):
+    """Lets features have full lines; the widths that were filled up are added to what is returned."""
     monkeypatch.setattr(feature_product, "FILLED", 24)
     widths = []
     for part in (bigcn_conv, kept_input, product_layers):
         monkeypatch.setattr(part, "filling_pays", lambda x: x.dim() == 2 and x.size(1) == 64)
         monkeypatch.setattr(part, "filled", lambda x: widths.append(x.size(1)) or feature_product.filled(x))
-    assert_as_alone(members, expected, train_population(members))
-    assert set(widths) == {64}
+    return widths
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("case", NOISE)
+@pytest.mark.parametrize("name", [*model_names(), *FORMS])
+def test_a_member_is_as_if_alone_on_a_gpu(monkeypatch, name, case):
+    """The step is captured, and captured anew when members are done."""
+    monkeypatch.setattr(module, "LOOK_EVERY", 5)
+    monkeypatch.setattr(module, "CAPTURE_BYTES", 0)
+    fill_up(monkeypatch)
+    members = make_members(name, case=case, seeds=range(1, 5), epochs=40, patience=6, curves=True)
+    members = [replace(m, model=m.model.to("cuda"), task=m.task.to("cuda")) for m in members]
+    assert_as_alone(members, alone(members), train_population(members), tolerance=1e-6)
 
 
 @pytest.mark.parametrize("name", model_names())

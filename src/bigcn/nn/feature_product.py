@@ -1,8 +1,8 @@
 r"""Products of features and weights, :math:`\mathbf{X} \mathbf{W}^{\top}`, which take most of the time of small models.
 
 The tensor cores of a GPU read lines of 16 bytes. Features with lines of another length, such as the 1,433 words of
-Cora, take twice as long as with columns of zeros that fill the lines up; these are kept, and weights are filled up in
-every step. Members of a population that share their features share one product.
+Cora, take longer than with columns of zeros that fill the lines up; these are kept, and weights are filled up in every
+step. Members of a population that share their features share one product.
 """
 
 from typing import Any
