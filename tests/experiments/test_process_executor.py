@@ -59,6 +59,23 @@ def test_a_process_stays_with_its_graph_and_every_unit_is_taken_once(count):
         assert len({units[0].specs[0].dataset for units in taken}) == count
 
 
+def test_long_units_come_first_and_processes_go_where_the_work_is():
+    def units(dataset, case="clean", values=(), seeds=(1,)):
+        comparison = Comparison(dataset=dataset, models=("mlp",), case=case, values=values, seeds=seeds)
+        return [Unit((spec,)) for spec in comparison.specs()]
+
+    small, large = units("cora", seeds=(1, 2, 3)), units("computers", seeds=(1, 2, 3, 4, 5, 6))
+    dense = units("computers", "structure-mistakes", (0.001, 0.01))
+    waiting = Waiting([*small, *large, *dense], 3)
+    taken = [waiting.next(place) for place in range(3)]
+    assert [unit.specs[0].value for unit in taken[:2]] == [0.01, 0.001]
+    assert taken[2] in large, "a third finds more to do there than on Cora"
+    rest = [waiting.next(0) for _ in range(5)]
+    assert rest == [unit for unit in large if unit not in taken], "in the order in which they came"
+    assert [waiting.next(place) for place in (0, 1, 2)] == small
+    assert waiting.next(0) is None
+
+
 def begun(processes):
     """Begins a short unit and one for each process that never ends, and returns once the short one has."""
     endless = {"max_epochs": 10**9, "patience": None}

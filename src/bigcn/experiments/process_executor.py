@@ -9,15 +9,22 @@ import os
 import signal
 import threading
 import time
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, suppress
 
+from bigcn.datasets import DATASETS, get_spec
 from bigcn.experiments.execution import Unit, run_unit
 from bigcn.experiments.graphs import GraphSource
 from bigcn.experiments.records import RunResult
 from bigcn.memory import keep_freed_memory
+
+#: What an edge moves in a step, and what could be moved in the time that starting its kernels takes, in numbers.
+WIDTH, STEP = 64, 10_000_000
+#: The name of a graph, and a task on it.
+_Graph = tuple[str, str]
 
 _graphs = GraphSource()
 
@@ -78,6 +85,22 @@ class ProcessExecutor:
                         os.kill(process.result(), signal.SIGTERM)  # once it has started, if it has not yet
 
 
+def work(unit: Unit) -> float:
+    """Returns about how long a unit takes, beside others: what its members read of graph and features in a step, and
+    what a step takes whatever it reads.
+
+    Args:
+        unit (Unit): The unit.
+    """
+    spec = unit.specs[0]
+    numbers: float = STEP
+    if spec.dataset in DATASETS:
+        known = get_spec(spec.dataset)
+        mistakes = (spec.value or 0) * known.nodes**2 if spec.case == "structure-mistakes" else 0
+        numbers += known.nodes * known.features + WIDTH * (2 * known.edges + mistakes)
+    return len(unit.specs) * numbers
+
+
 class Waiting:
     """Units that nobody has taken yet.
 
@@ -87,19 +110,25 @@ class Waiting:
     """
 
     def __init__(self, units: Sequence[Unit], count: int) -> None:
-        self.units = list(units)
-        self.graphs: list[tuple[str, str] | None] = [None] * count
+        self.units: dict[_Graph, deque[Unit]] = defaultdict(deque)
+        # The longest first, so that none of them is still under way when all others are done.
+        for unit in sorted(units, key=work, reverse=True):
+            self.units[unit.specs[0].dataset, unit.specs[0].task].append(unit)
+        self.graphs: list[_Graph | None] = [None] * count
 
     def next(self, place: int) -> Unit | None:
-        """Takes a unit for a process: on the graph that it has, else on one that no other has, else any."""
-        others = {graph for number, graph in enumerate(self.graphs) if number != place}
-        wishes = (lambda graph: graph == self.graphs[place], lambda graph: graph not in others, lambda graph: True)
-        for wish in wishes:
-            for number, unit in enumerate(self.units):
-                if wish(graph := (unit.specs[0].dataset, unit.specs[0].task)):
-                    self.graphs[place] = graph
-                    return self.units.pop(number)
-        return None
+        """Takes a unit for a process: on the graph that it has, else on the one with the most work for each process."""
+        graph = self.graphs[place]
+        if graph is None or graph not in self.units:
+            if not self.units:
+                return None
+            others = Counter(other for number, other in enumerate(self.graphs) if number != place)
+            graph = max(self.units, key=lambda graph: sum(map(work, self.units[graph])) / (1 + others[graph]))
+            self.graphs[place] = graph
+        unit = self.units[graph].popleft()
+        if not self.units[graph]:
+            del self.units[graph]
+        return unit
 
     def clear(self) -> None:
         """Leaves all of them."""
