@@ -1,6 +1,8 @@
 """A member of a population gives what it would give alone."""
 
 import copy
+import gc
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -248,6 +250,21 @@ def test_memory_divides_a_population(monkeypatch):
     assert sizes == [2, 2, 1]
     assert_as_alone(members, expected, train_population(make_members("sgc", seeds=range(5), epochs=5), max_memory=1))
     assert sizes == [2, 2, 1, 1, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("name", ["gcn", "bigcn:published"])
+def test_nothing_has_to_be_collected_for_its_memory_to_be_free(monkeypatch, name):
+    kept, make = [], module.PopulationStep.__init__
+    monkeypatch.setattr(
+        module.PopulationStep, "__init__", lambda step, *rest: kept.append(weakref.ref(step)) or make(step, *rest)
+    )
+    members = make_members(name, case="features", seeds=range(3), epochs=12)
+    gc.disable()
+    try:
+        train_population(members)
+        assert [step() for step in kept] == [None]
+    finally:
+        gc.enable()
 
 
 def test_a_member_that_diverges_fails_alone():

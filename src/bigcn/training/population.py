@@ -7,6 +7,7 @@ are summed so that the gradients stay independent, members that ran out of patie
 the step is captured as a CUDA graph.
 """
 
+import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -94,6 +95,7 @@ def train_population(
         except torch.cuda.OutOfMemoryError:
             if size == 1:
                 raise
+            gc.collect()
             torch.cuda.empty_cache()
             size = -(-size // 2)
             continue
@@ -154,6 +156,7 @@ def _train_together(
                     step.drop(active)
                     idle = 0
         evaluation.finish(epoch)
+        step.take_apart()
     seconds = (time.perf_counter() - start) / len(members)
     outcomes: list[TrainResult | FloatingPointError] = []
     for index, member in enumerate(members):

@@ -107,6 +107,11 @@ class PopulationStep:
             self.optimizer.state[parameter] = moments
         self._train, self._answer, self._runs, self._warm_up = self._step, self._answers, 0, 1
 
+    def take_apart(self) -> None:
+        """Lets go of what leads back here, so that nothing has to be collected for its memory to be free."""
+        self.after = None
+        self._train = self._answer = _nothing
+
     @property
     def _indices(self) -> list[int]:
         if "_member_indices" not in self.__dict__:
@@ -213,6 +218,10 @@ def _shared_memory(members: "Sequence[Member]") -> set[int]:
     }
 
 
+def _nothing() -> None:
+    """What a step that was taken apart does."""
+
+
 class _WithPenalty(torch.nn.Module):
     """Output and penalty in one call, so that both see the same parameters."""
 
@@ -252,8 +261,9 @@ def _is_fixed(model: torch.nn.Module, kept: Kept) -> bool:
 
 def _captured(call: Callable[[], object]) -> Callable[[], object]:
     """Returns a call as a CUDA graph."""
-    # An older graph that is collected while this one is captured would make the capture void.
-    gc.collect()
+    # An older graph that is collected while this one is captured would make the capture void. To collect before takes
+    # as long as hundreds of steps, and there is nothing: whoever has trained a population takes it apart.
+    collects = gc.isenabled()
     gc.disable()
     try:
         torch.cuda.synchronize()
@@ -261,5 +271,6 @@ def _captured(call: Callable[[], object]) -> Callable[[], object]:
         with torch.cuda.graph(graph, capture_error_mode="thread_local"):
             call()
     finally:
-        gc.enable()
+        if collects:
+            gc.enable()
     return graph.replay
