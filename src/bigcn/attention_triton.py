@@ -1,8 +1,8 @@
 r"""Attention over the neighbours of each node as Triton kernels.
 
-What belongs to an edge (its score, its share, whether dropout keeps it) is computed where it is needed and never
-written down: a step reads the block once for every edge in each direction, and that is nearly all it does. Dropout is
-drawn from a seed and the number of the edge, so that the backward pass draws the same.
+What belongs to an edge (its scores, its shares, what dropout keeps of it) is computed where it is needed and never
+written down: a step reads the block once for every edge in each direction, all heads together, and that is nearly all
+it does. Dropout is drawn from a seed and the number of edge and head, so that the backward pass draws the same.
 """
 
 # Kernels are no Python, and Triton is where GPUs are.
@@ -13,151 +13,183 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-#: Neighbours that are looked at at once, by the columns of the block.
-AT_ONCE = {8: 32, 16: 32, 32: 16, 64: 16}
-#: The widest block that a program can hold.
-WIDEST = max(AT_ONCE)
+#: How many numbers of the block a program has before it at once, and for how many neighbours at most.
+AT_ONCE, NEIGHBOURS = 1024, 32
+#: The most columns that all heads may have together, each filled up to a power of two.
+WIDEST = AT_ONCE
 
 
 @triton.jit
-def _share(z, highest, counts, entries, valid, slope, COUNTS: tl.constexpr):
+def _share(z, highest, counts, entries, valid, seen, slope, COUNTS: tl.constexpr):
     """The shares of some edges, before they are divided by their sum."""
-    share = tl.where(valid, tl.exp(tl.where(z > 0, z, slope * z) - highest), 0.0)
+    share = tl.where(seen, tl.exp(tl.where(z > 0, z, slope * z) - highest), 0.0)
     if COUNTS:
-        share *= tl.load(counts + entries, mask=valid, other=0.0)
+        share *= tl.load(counts + entries, mask=valid, other=0.0)[:, None]
     return share
 
 
 @triton.jit
-def _factor(entries, seed, p, DROP: tl.constexpr):
+def _factor(entries, heads, count, seed, p, DROP: tl.constexpr):
     """What dropout multiplies the shares of some edges with."""
     if DROP:
-        return tl.where(tl.rand(seed, entries.to(tl.int32)) >= p, 1 / (1 - p), 0.0)
+        numbers = entries.to(tl.int32)[:, None] * count + heads[None, :]
+        return tl.where(tl.rand(seed, numbers) >= p, 1 / (1 - p), 0.0)
     else:
         return 1.0
 
 
 @triton.jit(do_not_specialize=["slope", "p"])
 def _forward_kernel(
-    crow, col, counts, of_source, of_target, block, seed, out, total, highest, width, slope, p,
-    COUNTS: tl.constexpr, DROP: tl.constexpr, BLOCK: tl.constexpr, NEIGHBOURS: tl.constexpr,
+    crow, col, counts, of_source, of_target, block, seed, out, total, highest, count, width, slope, p,
+    COUNTS: tl.constexpr, DROP: tl.constexpr, HEADS: tl.constexpr, CHANNELS: tl.constexpr, NEIGHBOURS: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
-    columns = tl.arange(0, BLOCK)
-    inside = columns < width
+    heads, channels = tl.arange(0, HEADS), tl.arange(0, CHANNELS)
+    real = heads < count
+    inside = real[:, None] & (channels < width)[None, :]
+    place = heads[:, None] * width + channels[None, :]
     start, end = tl.load(crow + row), tl.load(crow + row + 1)
-    own, drawn = tl.load(of_target + row), tl.load(seed)
-    top = tl.full([], float("-inf"), dtype=block.dtype.element_ty)
+    own, drawn = tl.load(of_target + row * count + heads, mask=real, other=0.0), tl.load(seed)
+    top = tl.full([HEADS], float("-inf"), dtype=block.dtype.element_ty)
     for first in range(start, end, NEIGHBOURS):
         entries = first + tl.arange(0, NEIGHBOURS)
         valid = entries < end
-        z = tl.load(of_source + tl.load(col + entries, mask=valid, other=0)) + own
-        top = tl.maximum(top, tl.max(tl.where(valid, tl.where(z > 0, z, slope * z), float("-inf")), axis=0))
-    summed = tl.zeros([BLOCK], dtype=block.dtype.element_ty)
-    shares = tl.zeros([], dtype=block.dtype.element_ty)
+        seen = valid[:, None] & real[None, :]
+        sources = tl.load(col + entries, mask=valid, other=0)
+        z = tl.load(of_source + sources[:, None] * count + heads[None, :], mask=seen, other=0.0) + own[None, :]
+        top = tl.maximum(top, tl.max(tl.where(seen, tl.where(z > 0, z, slope * z), float("-inf")), axis=0))
+    summed = tl.zeros([HEADS, CHANNELS], dtype=block.dtype.element_ty)
+    shares = tl.zeros([HEADS], dtype=block.dtype.element_ty)
     for first in range(start, end, NEIGHBOURS):
         entries = first + tl.arange(0, NEIGHBOURS)
         valid = entries < end
-        neighbours = tl.load(col + entries, mask=valid, other=0)
-        share = _share(tl.load(of_source + neighbours) + own, top, counts, entries, valid, slope, COUNTS)
+        seen = valid[:, None] & real[None, :]
+        sources = tl.load(col + entries, mask=valid, other=0)
+        z = tl.load(of_source + sources[:, None] * count + heads[None, :], mask=seen, other=0.0) + own[None, :]
+        share = _share(z, top[None, :], counts, entries, valid, seen, slope, COUNTS)
         shares += tl.sum(share, axis=0)
-        places = neighbours[:, None] * width + columns[None, :]
-        found = tl.load(block + places, mask=valid[:, None] & inside[None, :], other=0.0)
-        summed += tl.sum((share * _factor(entries, drawn, p, DROP))[:, None] * found, axis=0)
+        places = (sources * count * width)[:, None, None] + place[None, :, :]
+        found = tl.load(block + places, mask=valid[:, None, None] & inside[None, :, :], other=0.0)
+        summed += tl.sum((share * _factor(entries, heads, count, drawn, p, DROP))[:, :, None] * found, axis=0)
     shares += 1e-16
-    tl.store(out + row * width + columns, (summed / shares).to(block.dtype.element_ty), mask=inside)
-    tl.store(total + row, shares.to(block.dtype.element_ty))
-    tl.store(highest + row, top.to(block.dtype.element_ty))
+    out_type = block.dtype.element_ty
+    tl.store(out + row * count * width + place, (summed / shares[:, None]).to(out_type), mask=inside)
+    tl.store(total + row * count + heads, shares.to(out_type), mask=real)
+    tl.store(highest + row * count + heads, top.to(out_type), mask=real)
 
 
 @triton.jit(do_not_specialize=["slope", "p"])
 def _target_kernel(
-    crow, col, counts, of_source, of_target, block, seed, out, highest, grad, of_row, grad_target, width, slope, p,
-    COUNTS: tl.constexpr, DROP: tl.constexpr, BLOCK: tl.constexpr, NEIGHBOURS: tl.constexpr,
+    crow, col, counts, of_source, of_target, block, seed, out, highest, grad, of_row, grad_target, count, width, slope,
+    p, COUNTS: tl.constexpr, DROP: tl.constexpr, HEADS: tl.constexpr, CHANNELS: tl.constexpr, NEIGHBOURS: tl.constexpr,
 ):  # fmt: skip
     """The gradient of what the targets bring to the scores, and the products of gradient and result."""
     row = tl.program_id(0).to(tl.int64)
-    columns = tl.arange(0, BLOCK)
-    inside = columns < width
+    heads, channels = tl.arange(0, HEADS), tl.arange(0, CHANNELS)
+    real = heads < count
+    inside = real[:, None] & (channels < width)[None, :]
+    place = heads[:, None] * width + channels[None, :]
     start, end = tl.load(crow + row), tl.load(crow + row + 1)
-    own, top, drawn = tl.load(of_target + row), tl.load(highest + row), tl.load(seed)
-    wanted = tl.load(grad + row * width + columns, mask=inside, other=0.0)
-    given = tl.sum(wanted * tl.load(out + row * width + columns, mask=inside, other=0.0), axis=0)
-    total = tl.zeros([], dtype=block.dtype.element_ty)
+    own, drawn = tl.load(of_target + row * count + heads, mask=real, other=0.0), tl.load(seed)
+    top = tl.load(highest + row * count + heads, mask=real, other=0.0)
+    wanted = tl.load(grad + row * count * width + place, mask=inside, other=0.0)
+    given = tl.sum(wanted * tl.load(out + row * count * width + place, mask=inside, other=0.0), axis=1)
+    total = tl.zeros([HEADS], dtype=block.dtype.element_ty)
     for first in range(start, end, NEIGHBOURS):
         entries = first + tl.arange(0, NEIGHBOURS)
         valid = entries < end
-        neighbours = tl.load(col + entries, mask=valid, other=0)
-        z = tl.load(of_source + neighbours) + own
-        share = _share(z, top, counts, entries, valid, slope, COUNTS)
-        places = neighbours[:, None] * width + columns[None, :]
-        found = tl.load(block + places, mask=valid[:, None] & inside[None, :], other=0.0)
-        along = tl.sum(found * wanted[None, :], axis=1)
-        total += tl.sum(
-            share * (_factor(entries, drawn, p, DROP) * along - given) * tl.where(z > 0, 1.0, slope), axis=0
-        )
-    tl.store(grad_target + row, total.to(block.dtype.element_ty))
-    tl.store(of_row + row, given.to(block.dtype.element_ty))
+        seen = valid[:, None] & real[None, :]
+        sources = tl.load(col + entries, mask=valid, other=0)
+        z = tl.load(of_source + sources[:, None] * count + heads[None, :], mask=seen, other=0.0) + own[None, :]
+        share = _share(z, top[None, :], counts, entries, valid, seen, slope, COUNTS)
+        places = (sources * count * width)[:, None, None] + place[None, :, :]
+        found = tl.load(block + places, mask=valid[:, None, None] & inside[None, :, :], other=0.0)
+        along = tl.sum(found * wanted[None, :, :], axis=2)
+        factor = _factor(entries, heads, count, drawn, p, DROP)
+        total += tl.sum(share * (factor * along - given[None, :]) * tl.where(z > 0, 1.0, slope), axis=0)
+    tl.store(grad_target + row * count + heads, total.to(block.dtype.element_ty), mask=real)
+    tl.store(of_row + row * count + heads, given.to(block.dtype.element_ty), mask=real)
 
 
 @triton.jit(do_not_specialize=["slope", "p"])
 def _source_kernel(
-    crow, col, order, counts, of_source, of_target, block, seed, highest, grad, of_row, grad_source, grad_block, width,
-    slope, p, COUNTS: tl.constexpr, DROP: tl.constexpr, BLOCK: tl.constexpr, NEIGHBOURS: tl.constexpr,
+    crow, col, order, counts, of_source, of_target, block, seed, highest, grad, of_row, grad_source, grad_block, count,
+    width, slope, p,
+    COUNTS: tl.constexpr, DROP: tl.constexpr, HEADS: tl.constexpr, CHANNELS: tl.constexpr, NEIGHBOURS: tl.constexpr,
 ):  # fmt: skip
     """The gradients of what the sources bring: to the scores, and their rows of the block."""
     row = tl.program_id(0).to(tl.int64)
-    columns = tl.arange(0, BLOCK)
-    inside = columns < width
+    heads, channels = tl.arange(0, HEADS), tl.arange(0, CHANNELS)
+    real = heads < count
+    inside = real[:, None] & (channels < width)[None, :]
+    place = heads[:, None] * width + channels[None, :]
     start, end = tl.load(crow + row), tl.load(crow + row + 1)
-    own, drawn = tl.load(of_source + row), tl.load(seed)
-    mine = tl.load(block + row * width + columns, mask=inside, other=0.0)
-    summed = tl.zeros([BLOCK], dtype=block.dtype.element_ty)
-    total = tl.zeros([], dtype=block.dtype.element_ty)
+    own, drawn = tl.load(of_source + row * count + heads, mask=real, other=0.0), tl.load(seed)
+    mine = tl.load(block + row * count * width + place, mask=inside, other=0.0)
+    summed = tl.zeros([HEADS, CHANNELS], dtype=block.dtype.element_ty)
+    total = tl.zeros([HEADS], dtype=block.dtype.element_ty)
     for first in range(start, end, NEIGHBOURS):
-        places = first + tl.arange(0, NEIGHBOURS)
-        valid = places < end
-        targets = tl.load(col + places, mask=valid, other=0)
-        entries = tl.load(order + places, mask=valid, other=0)
-        z = own + tl.load(of_target + targets)
-        share = _share(z, tl.load(highest + targets), counts, entries, valid, slope, COUNTS)
-        factor = _factor(entries, drawn, p, DROP)
-        at = targets[:, None] * width + columns[None, :]
-        wanted = tl.load(grad + at, mask=valid[:, None] & inside[None, :], other=0.0)
-        along = tl.sum(wanted * mine[None, :], axis=1)
-        given = tl.load(of_row + targets, mask=valid, other=0.0)
+        numbers = first + tl.arange(0, NEIGHBOURS)
+        valid = numbers < end
+        seen = valid[:, None] & real[None, :]
+        targets = tl.load(col + numbers, mask=valid, other=0)
+        entries = tl.load(order + numbers, mask=valid, other=0)
+        at = targets[:, None] * count + heads[None, :]
+        z = own[None, :] + tl.load(of_target + at, mask=seen, other=0.0)
+        top = tl.load(highest + at, mask=seen, other=0.0)
+        share = _share(z, top, counts, entries, valid, seen, slope, COUNTS)
+        factor = _factor(entries, heads, count, drawn, p, DROP)
+        places = (targets * count * width)[:, None, None] + place[None, :, :]
+        wanted = tl.load(grad + places, mask=valid[:, None, None] & inside[None, :, :], other=0.0)
+        along = tl.sum(wanted * mine[None, :, :], axis=2)
+        given = tl.load(of_row + at, mask=seen, other=0.0)
         total += tl.sum(share * (factor * along - given) * tl.where(z > 0, 1.0, slope), axis=0)
-        summed += tl.sum((share * factor)[:, None] * wanted, axis=0)
-    tl.store(grad_source + row, total.to(block.dtype.element_ty))
-    tl.store(grad_block + row * width + columns, summed.to(block.dtype.element_ty), mask=inside)
+        summed += tl.sum((share * factor)[:, :, None] * wanted, axis=0)
+    tl.store(grad_source + row * count + heads, total.to(block.dtype.element_ty), mask=real)
+    tl.store(grad_block + row * count * width + place, summed.to(block.dtype.element_ty), mask=inside)
 
 
-def _sizes(width: int) -> dict[str, int]:
-    block = max(min(AT_ONCE), triton.next_power_of_2(width))
-    return {"BLOCK": block, "NEIGHBOURS": AT_ONCE[block], "num_warps": 1}
+def columns(heads: int, channels: int) -> int:
+    """Returns how many columns of the block a program has, see :obj:`WIDEST`.
+
+    Args:
+        heads, channels (int): How many heads there are, and the channels of each.
+    """
+    return int(triton.next_power_of_2(heads) * triton.next_power_of_2(channels))
+
+
+def _sizes(heads: int, channels: int) -> dict[str, int]:
+    return {
+        "HEADS": triton.next_power_of_2(heads),
+        "CHANNELS": triton.next_power_of_2(channels),
+        "NEIGHBOURS": min(NEIGHBOURS, AT_ONCE // columns(heads, channels)),
+        "num_warps": 1,
+    }
 
 
 def attention(
     of_source: Tensor, of_target: Tensor, block: Tensor, counts: Tensor | None, slope: float, p: float, seed: Tensor,
     crow: Tensor, col: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Returns the attention of one head, the sum of the shares of each row, and its highest score.
+    """Returns the attention of all heads, the sums of the shares of each row, and its highest scores.
 
     Args:
-        of_source, of_target (torch.Tensor): What every node brings to the scores of its edges, as source and target.
-        block (torch.Tensor): What is averaged over the sources, with no more columns than :obj:`WIDEST`.
+        of_source, of_target (torch.Tensor): What every node brings to the scores of its edges, as source and target,
+            :obj:`[num_nodes, heads]`.
+        block (torch.Tensor): What is averaged over the sources, :obj:`[num_nodes, heads, channels]`, see
+            :obj:`WIDEST`.
         counts (torch.Tensor, optional): How often an edge counts.
         slope (float): That of the leaky rectifier.
         p (float): The share of the edges that dropout takes.
         seed (torch.Tensor): What it is drawn from, one whole number.
         crow, col (torch.Tensor): The targets' sources, as pointers and columns.
     """
-    rows, width = crow.numel() - 1, block.size(1)
-    block = block.contiguous()
-    out, total, highest = block.new_empty(rows, width), block.new_empty(rows, 1), block.new_empty(rows)
+    rows, (_, heads, channels) = crow.numel() - 1, block.shape
+    of_source, of_target, block = of_source.contiguous(), of_target.contiguous(), block.contiguous()
+    out, total, highest = (block.new_empty(rows, heads, *more) for more in ((channels,), (1,), ()))
     _forward_kernel[(rows,)](
-        crow, col, block if counts is None else counts, of_source, of_target, block, seed, out, total, highest, width,
-        float(slope), float(p), COUNTS=counts is not None, DROP=p > 0, **_sizes(width),
+        crow, col, block if counts is None else counts, of_source, of_target, block, seed, out, total, highest, heads,
+        channels, float(slope), float(p), COUNTS=counts is not None, DROP=p > 0, **_sizes(heads, channels),
     )  # fmt: skip
     return out, total, highest
 
@@ -172,22 +204,22 @@ def attention_gradients(
     Args:
         of_source, of_target, block, counts, slope, p, seed: As in :func:`attention`.
         out, highest (torch.Tensor): What it returned.
-        grad (torch.Tensor): The gradient of the result, divided by the sum of the shares of each row.
+        grad (torch.Tensor): The gradient of the result, divided by the sums of the shares of each row.
         pattern (tuple): Pointers and columns.
         pattern_t (tuple): Those of the transpose, and where its entries stand in the pattern.
     """
-    rows, width = pattern[0].numel() - 1, block.size(1)
-    block, grad = block.contiguous(), grad.contiguous()
-    given = block if counts is None else counts
-    of_row, grad_target = block.new_empty(rows), block.new_empty(rows)
+    rows, (_, heads, channels) = pattern[0].numel() - 1, block.shape
+    of_source, of_target, block = of_source.contiguous(), of_target.contiguous(), block.contiguous()
+    grad, given = grad.contiguous(), block if counts is None else counts
+    of_row, grad_target = block.new_empty(rows, heads), block.new_empty(rows, heads)
     grad_source, grad_block = torch.empty_like(of_source), torch.empty_like(block)
-    options = {"COUNTS": counts is not None, "DROP": p > 0, **_sizes(width)}
+    options = {"COUNTS": counts is not None, "DROP": p > 0, **_sizes(heads, channels)}
     _target_kernel[(rows,)](
-        *pattern, given, of_source, of_target, block, seed, out, highest, grad, of_row, grad_target, width,
+        *pattern, given, of_source, of_target, block, seed, out, highest, grad, of_row, grad_target, heads, channels,
         float(slope), float(p), **options,
     )  # fmt: skip
     _source_kernel[(pattern_t[0].numel() - 1,)](
-        *pattern_t, given, of_source, of_target, block, seed, highest, grad, of_row, grad_source, grad_block, width,
-        float(slope), float(p), **options,
+        *pattern_t, given, of_source, of_target, block, seed, highest, grad, of_row, grad_source, grad_block, heads,
+        channels, float(slope), float(p), **options,
     )  # fmt: skip
     return grad_source, grad_target, grad_block

@@ -32,16 +32,18 @@ def problem(channels, heads, fillers=0):
     edges = torch.randint(NODES, (2, 30), generator=generator)
     edges = torch.cat([edges, torch.stack([torch.arange(40) % NODES, torch.full((40,), 3)])], dim=1)  # a long row
     edges = edges.unique(dim=1).to(DEVICE)
-    graph = attention_graph(edges, NODES, heads)
+    graph = attention_graph(edges, NODES)
     if fillers:
-        graph = fill_up(graph, graph.source.numel() + fillers)
+        graph = fill_up(graph, graph.pattern.col.numel() + fillers)
     torch.manual_seed(0)
     conv = GATConv(5, channels, heads=heads, dropout=0.5, negative_slope=0.25).double().to(DEVICE)
     return conv, x.requires_grad_(), edges, graph
 
 
 @pytest.mark.parametrize("fused", KERNELS)
-@pytest.mark.parametrize(("channels", "heads", "fillers"), [(3, 2, 0), (8, 1, 0), (17, 2, 0), (40, 1, 0), (8, 2, 29)])
+@pytest.mark.parametrize(
+    ("channels", "heads", "fillers"), [(3, 2, 0), (8, 1, 0), (17, 2, 0), (40, 1, 0), (8, 2, 29), (2, 3, 7)]
+)
 def test_it_is_the_layer_of_pyg(fused, channels, heads, fillers):
     conv, x, edges, graph = problem(channels, heads, fillers)
     conv.eval()

@@ -1,8 +1,8 @@
-r"""PyG's attention layer with all heads as one sparse matrix, and its gradients written out.
+r"""PyG's attention layer, its gradients written out.
 
-Where every head is a block on the diagonal of one matrix, attention is that of a single head over many nodes, and the
-members of a population are more blocks. Written out, forward and backward pass keep three numbers for every edge
-instead of every intermediate result, or none at all where Triton computes them anew.
+Written out, forward and backward pass keep three numbers for every edge and head instead of every intermediate result,
+or none at all where Triton computes them anew. The members of a population are blocks on the diagonal of one matrix;
+where there is no Triton, so are the heads.
 """
 
 import importlib
@@ -21,11 +21,9 @@ from bigcn.sparse_ops import LONGEST_OF_ONE, fused_kernels, multiply, product_dt
 
 
 class AttentionGraph(NamedTuple):
-    """Edges sorted by target, self-loops among them, and the same pattern once per head down a diagonal."""
+    """Edges sorted by target, self-loops among them."""
 
-    source: Tensor
-    pointers: Tensor
-    pattern: SparseMatrix  # its transposed values say where each entry stands among the edges of all heads
+    pattern: SparseMatrix  # its transposed values say where each entry stands among the edges
     counts: Tensor | None = None  # one for an edge, zero for one that only fills the graph up to the size of others
 
 
@@ -35,26 +33,23 @@ def attend(conv: pyg.GATConv, x: Tensor, graph: AttentionGraph) -> Tensor:
     Args:
         conv (torch_geometric.nn.GATConv): The layer.
         x (torch.Tensor): The node features.
-        graph (AttentionGraph): The graph, made for the number of heads of the layer.
+        graph (AttentionGraph): The graph.
     """
-    heads, nodes = conv.heads, x.size(0)
-    x = conv.lin(x).view(nodes, heads, -1)
+    x = conv.lin(x).view(x.size(0), conv.heads, -1)
     dtype = x.dtype
     x = x.to(product_dtype(x))  # a half-precision model, or autocast
-    of_source, of_target = ((x * weights).sum(dim=-1).t().reshape(-1) for weights in (conv.att_src, conv.att_dst))
-    block = x.transpose(0, 1).reshape(heads * nodes, -1)
+    of_source, of_target = ((x * weights).sum(dim=-1) for weights in (conv.att_src, conv.att_dst))
     p = conv.dropout if conv.training else 0.0
     crow, col, _, crow_t, col_t, order, *_ = graph.pattern
     out: Tensor = _Attention.apply(
-        of_source, of_target, block, graph.counts, conv.negative_slope, p, crow, col, crow_t, col_t, order
+        of_source, of_target, x, graph.counts, conv.negative_slope, p, crow, col, crow_t, col_t, order
     )[0]
-    out = out.to(dtype).view(heads, nodes, -1).transpose(0, 1)
-    out = out.reshape(nodes, -1) if conv.concat else out.mean(dim=1)
+    out = out.to(dtype).flatten(1) if conv.concat else out.to(dtype).mean(dim=1)
     return out if conv.bias is None else out + conv.bias
 
 
 class _Attention(torch.autograd.Function):
-    r"""The attention of one head: with :math:`z_{ij} = u_j + v_i`, the softmax :math:`a_{ij}` of the leaky rectifier of
+    r"""Attention: for each head, with :math:`z_{ij} = u_j + v_i`, the softmax :math:`a_{ij}` of the leaky rectifier of
     :math:`z_{ij}` over the sources :math:`j` of each target :math:`i`, and a factor :math:`k_{ij}` of dropout, returns
     :math:`\sum_j a_{ij} k_{ij} \mathbf{x}_j`, and what the backward pass needs of the edges.
     """
@@ -68,18 +63,20 @@ class _Attention(torch.autograd.Function):
             seed = torch.randint(2**31 - 1, (1,), device=crow.device) if p else crow[:1]
             found = kernels.attention(of_source, of_target, block, counts, slope, p, seed, crow, col)
             return *found, seed, block.new_empty(0)
+        heads, nodes = block.size(1), block.size(0)
+        crow, col = _of_all_heads(crow, col, heads, nodes)
         row = row_numbers(crow, col.numel())
-        z = of_source.index_select(0, col) + of_target.index_select(0, row)
+        z = _head_by_head(of_source).index_select(0, col) + _head_by_head(of_target).index_select(0, row)
         score = F.leaky_relu(z, slope)
         highest = torch.segment_reduce(score, "max", offsets=crow, unsafe=True)
         share = (score - highest.index_select(0, row)).exp()
         if counts is not None:
-            share = share * counts.to(share.dtype)
+            share = share * counts.to(share.dtype).repeat(heads)
         # Dropout comes after the softmax, as in PyG; its sums divide those over neighbours instead of every share.
         total = _row_sums(share, crow).unsqueeze(1) + 1e-16
         kept = torch.rand_like(share) >= p if p else share.new_empty(0, dtype=torch.bool)
-        out = multiply(crow, col, _with_dropout(share, kept, p), block) / total
-        return out, total, share, kept, z > 0
+        out = multiply(crow, col, _with_dropout(share, kept, p), _head_by_head(block)) / total
+        return _side_by_side(out, heads), _side_by_side(total, heads), share, kept, z > 0
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -104,13 +101,18 @@ class _Attention(torch.autograd.Function):
             )  # fmt: skip
             return *found, *(None,) * 8
         share, kept, positive = of_edges
+        heads, nodes, entries = block.size(1), block.size(0), col.numel()
+        order = _of_all_heads(crow_t, order, heads, entries)[1]
+        (crow, col), (crow_t, col_t) = (_of_all_heads(*pair, heads, nodes) for pair in ((crow, col), (crow_t, col_t)))
+        grad, block, out = _head_by_head(grad), _head_by_head(block), _head_by_head(out)
         row = row_numbers(crow, col.numel())
         dropped = _with_dropout(share, kept, ctx.p)
         of_z = dropped * sampled_product(crow, col, grad, block)
         of_z = of_z - share * (grad * out).sum(dim=1).index_select(0, row)
         of_z = torch.where(positive, of_z, ctx.slope * of_z)
         of_block = multiply(crow_t, col_t, dropped.index_select(0, order), grad)
-        return _row_sums(of_z.index_select(0, order), crow_t), _row_sums(of_z, crow), of_block, *(None,) * 8
+        found = _row_sums(of_z.index_select(0, order), crow_t), _row_sums(of_z, crow), of_block
+        return *(_side_by_side(part, heads) for part in found), *(None,) * 8
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[tuple[Tensor, ...], tuple[Any, ...]]:
@@ -127,14 +129,30 @@ class _Attention(torch.autograd.Function):
         # The same arithmetic as for columns: the entries of each member follow those of the one before.
         order = joined_pattern(crow_t, order, in_dims[8], in_dims[10], members, entries)[1]
         out, *rest = _Attention.apply(of_source, of_target, block, counts, slope, p, *joined, *joined_t, order)
-        return (out.view(members, rows, -1), *rest), (0, None, None, None, None)
+        return (out.unflatten(0, (members, rows)), *rest), (0, None, None, None, None)
+
+
+def _of_all_heads(crow: Tensor, col: Tensor, heads: int, size: int) -> tuple[Tensor, Tensor]:
+    """Returns a pattern once per head down a diagonal, of blocks of a size."""
+    return (crow, col) if heads == 1 else joined_pattern(crow, col, None, None, heads, size)
+
+
+def _head_by_head(values: Tensor) -> Tensor:
+    """Returns what nodes have for every head with one row for each head and node, all nodes of a head together."""
+    return values.transpose(0, 1).flatten(0, 1)
+
+
+def _side_by_side(values: Tensor, heads: int) -> Tensor:
+    """The other way round."""
+    return values.unflatten(0, (heads, -1)).transpose(0, 1)
 
 
 def _fused(block: Tensor, crow: Tensor, col: Tensor) -> Any:
     """Returns our kernels, or :obj:`None` where they do not suit or there is no Triton."""
-    if fused_kernels(block, crow, LONGEST_OF_ONE) is None or col.numel() >= 2**31:
+    heads, channels = block.shape[1:]
+    if fused_kernels(block, crow, LONGEST_OF_ONE) is None or col.numel() * heads >= 2**31:
         return None
-    return _kernels() if block.size(1) <= _kernels().WIDEST else None
+    return _kernels() if _kernels().columns(heads, channels) <= _kernels().WIDEST else None
 
 
 @cache
@@ -150,40 +168,29 @@ def _with_dropout(share: Tensor, kept: Tensor, p: float) -> Tensor:
     return share * kept / (1 - p) if p else share
 
 
-def attention_graph(edges: Tensor, num_nodes: int, heads: int) -> AttentionGraph:
+def attention_graph(edges: Tensor, num_nodes: int) -> AttentionGraph:
     """Returns a graph for :func:`attend`.
 
     Args:
         edges (torch.Tensor): The edge indices.
         num_nodes (int): The number of nodes.
-        heads (int): The number of heads of the layer.
     """
     edges, _ = add_self_loops(remove_self_loops(edges)[0], num_nodes=num_nodes)
     edges = edges[:, edges[0].argsort(stable=True)]
     source, target = edges[:, edges[1].argsort(stable=True)]
-    return _with_pattern(source, target, num_nodes, heads)
+    return AttentionGraph(_pattern(source, target, num_nodes))
 
 
-def _with_pattern(
-    source: Tensor, target: Tensor, num_nodes: int, heads: int, counts: Tensor | None = None
-) -> AttentionGraph:
-    pointers = F.pad(torch.bincount(target, minlength=num_nodes).cumsum(0), (1, 0))
-    shift = num_nodes * torch.arange(heads, device=source.device).unsqueeze(1)
-    rows, cols = (target + shift).view(-1), (source + shift).view(-1)
-    size = heads * num_nodes
-    order = cols.argsort(stable=True)
-    crow = F.pad(torch.bincount(rows, minlength=size).cumsum(0), (1, 0))
-    crow_t = F.pad(torch.bincount(cols, minlength=size).cumsum(0), (1, 0))
-    pattern = SparseMatrix(
-        crow, cols, torch.arange(rows.numel(), device=rows.device), crow_t, rows[order], order, size, size
-    )
-    return AttentionGraph(source, pointers, pattern, None if counts is None else counts.repeat(heads))
+def _pattern(source: Tensor, target: Tensor, num_nodes: int) -> SparseMatrix:
+    order = source.argsort(stable=True)
+    crow, crow_t = (F.pad(torch.bincount(ends, minlength=num_nodes).cumsum(0), (1, 0)) for ends in (target, source))
+    numbers = torch.arange(source.numel(), device=source.device)
+    return SparseMatrix(crow, source, numbers, crow_t, target[order], order, num_nodes, num_nodes)
 
 
 def fill_up(graph: AttentionGraph, entries: int) -> AttentionGraph:
     """Returns the graph with loops at all nodes that count nothing, up to a number of edges."""
-    num_nodes = graph.pointers.numel() - 1
-    _, target, old = make_room(graph.pointers, entries - graph.source.numel())
-    source = target.index_copy(0, old, graph.source)
+    crow, source, *_ = graph.pattern
+    _, target, old = make_room(crow, entries - source.numel())
     counts = torch.zeros(entries, device=target.device).index_fill_(0, old, 1)
-    return _with_pattern(source, target, num_nodes, graph.pattern.num_rows // num_nodes, counts)
+    return AttentionGraph(_pattern(target.index_copy(0, old, source), target, crow.numel() - 1), counts)

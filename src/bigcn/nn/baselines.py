@@ -199,20 +199,14 @@ class GAT(KeepsGraph, BasicGNN):
         x = self.fill_up(x)
         for layer, conv in enumerate(self.convs):
             x = (drop if layer else self.drop_input)(x, self.dropout.p, self.training)
-            if kept:
-                x = attend(conv, x, self._graph(edge_index, x.size(0), conv.heads))
-            else:
-                x = conv(x, edges_of(edge_index)[0])
+            x = attend(conv, x, self._graph(edge_index, x.size(0))) if kept else conv(x, edges_of(edge_index)[0])
             if layer < self.num_layers - 1:
                 x = self.act(x)
         return x
 
-    def _graph(self, edge_index: Adj, num_nodes: int, heads: int) -> AttentionGraph:
+    def _graph(self, edge_index: Adj, num_nodes: int) -> AttentionGraph:
         graph: AttentionGraph = self.keep(
-            f"attention of {heads} heads",
-            (edge_index,),
-            num_nodes,
-            lambda: attention_graph(edges_of(edge_index)[0], num_nodes, heads),
+            "attention", (edge_index,), num_nodes, lambda: attention_graph(edges_of(edge_index)[0], num_nodes)
         )
         return graph
 
