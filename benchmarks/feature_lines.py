@@ -1,0 +1,87 @@
+"""Products of features and weights of a population, with lines as they are and filled up.
+
+Run on a GPU:  python benchmarks/feature_lines.py
+
+Forward and backward pass of the first product of GCNs of 64 units with the sizes of the paper's graphs, in
+TensorFloat-32: each member with features of its own (noise), or all with the same (clean graphs, wrong edges), there
+mapped as PyTorch maps a linear layer and as :func:`bigcn.nn.feature_product.feature_product` does.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.func import vmap
+
+from bigcn.datasets import get_spec
+from bigcn.experiments.execution import fast_products
+from bigcn.nn.feature_product import feature_product, filled
+from common import store
+
+GRAPHS = ("cora", "citeseer", "pubmed", "computers", "photo")
+UNITS = 64
+
+
+def milliseconds(call: Callable[[], object], device: str, rounds: int = 20) -> float:
+    """Returns the median time of a call."""
+    times = []
+    for turn in range(rounds + 3):
+        if device == "cuda":
+            torch.cuda.synchronize()
+        start = time.perf_counter()
+        call()
+        if device == "cuda":
+            torch.cuda.synchronize()
+        if turn >= 3:
+            times.append(1e3 * (time.perf_counter() - start))
+    return statistics.median(times)
+
+
+def step(product: Callable[[Tensor, Tensor], Tensor], x: Tensor, weight: Tensor, own: bool) -> Callable[[], None]:
+    """Returns a forward and backward pass."""
+    mapped = vmap(product, (0 if own else None, 0))
+    grad = torch.randn_like(mapped(x, weight))
+
+    def call() -> None:
+        weight.grad = None
+        mapped(x, weight).backward(grad)
+
+    return call
+
+
+def rows_of(graph: str, members: int, device: str) -> list[dict[str, Any]]:
+    """Returns the times on a graph."""
+    known = get_spec(graph)
+    weight = torch.randn(members, UNITS, known.features, device=device, requires_grad=True)
+    rows = []
+    for own in (True, False):
+        x = torch.randn(*((members,) if own else ()), known.nodes, known.features, device=device)
+        times = {
+            "as it is": milliseconds(step(F.linear, x, weight, own), device),
+            "our product": milliseconds(step(feature_product, x, weight, own), device),
+            "with full lines": milliseconds(step(feature_product, filled(x), weight, own), device),
+        }
+        rows.append({"graph": graph, "members": members, "features": "own" if own else "shared", **times})
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--members", type=int, default=24)
+    parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
+    options = parser.parse_args()
+    with fast_products():
+        rows = [row for graph in GRAPHS for row in rows_of(graph, options.members, options.device)]
+    for row in rows:
+        print(" | ".join(f"{value:.3f}" if isinstance(value, float) else str(value) for value in row.values()))
+    command = f"python benchmarks/feature_lines.py --members {options.members} --device {options.device}"
+    print(f"stored in results/{store('feature-lines', command, rows).name}")
+
+
+if __name__ == "__main__":
+    main()
