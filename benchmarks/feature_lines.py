@@ -19,8 +19,8 @@ from torch import Tensor
 from torch.func import vmap
 
 from bigcn.datasets import get_spec
-from bigcn.experiments.execution import fast_products
 from bigcn.nn.feature_product import feature_product, filled
+from bigcn.precision import fast_products
 from common import store
 
 GRAPHS = ("cora", "citeseer", "pubmed", "computers", "photo")

@@ -24,8 +24,8 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from bigcn import BiGCN
 from bigcn.datasets import load_dataset
-from bigcn.experiments.execution import fast_products
 from bigcn.feature_graphs import learnable_ops
+from bigcn.precision import fast_products
 from bigcn.training.population_state import _captured
 from common import store
 

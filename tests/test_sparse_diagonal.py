@@ -52,6 +52,6 @@ def test_attention_over_a_graph_that_is_filled_up_is_the_same():
     x, edges = torch.randn(12, 5).double(), torch.randint(12, (2, 30))
     conv = GATConv(5, 3, heads=2).double().eval()
     graph = attention_graph(edges, 12)
-    filled = fill_up(graph, graph.pattern.col.numel() + 31)
-    assert int(filled.pattern.crow.diff().max()) <= int(graph.pattern.crow.diff().max()) + 3
+    filled = fill_up(graph, graph.source.numel() + 31)
+    assert int(filled.crow.diff().max()) <= int(graph.crow.diff().max()) + 3
     torch.testing.assert_close(attend(conv, x, filled), conv(x, edges))

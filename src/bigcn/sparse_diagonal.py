@@ -39,7 +39,7 @@ def joined_pattern(
         members (int): How many there are.
         num_cols (int): The columns of one matrix.
     """
-    stamp = (crow, crow._version, col._version, crow_dim, col_dim, members)
+    stamp = (crow, crow._version, col._version, crow_dim, col_dim, members, num_cols)
     known = _joined.get(col)
     if known is None or known[2][0] is not crow or known[2][1:] != stamp[1:]:
         pointers, columns = mapped(crow, crow_dim, members, 0), mapped(col, col_dim, members, 0)

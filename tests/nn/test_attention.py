@@ -34,7 +34,7 @@ def problem(channels, heads, fillers=0):
     edges = edges.unique(dim=1).to(DEVICE)
     graph = attention_graph(edges, NODES)
     if fillers:
-        graph = fill_up(graph, graph.pattern.col.numel() + fillers)
+        graph = fill_up(graph, graph.source.numel() + fillers)
     torch.manual_seed(0)
     conv = GATConv(5, channels, heads=heads, dropout=0.5, negative_slope=0.25).double().to(DEVICE)
     return conv, x.requires_grad_(), edges, graph

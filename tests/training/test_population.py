@@ -10,11 +10,11 @@ import torch
 
 from bigcn import BiGCN
 from bigcn.datasets import Split, digits, make_split
-from bigcn.nn import bigcn_conv, feature_product, kept_input, product_layers
+from bigcn.nn import bigcn_conv, feature_product, kept_input
 from bigcn.nn.registry import ModelContext, get_model, model_names
 from bigcn.noise import FeatureRate, NoiseLevel, StructureMistakes
 from bigcn.tasks import LinkPrediction, NodeClassification
-from bigcn.training import TrainConfig, seeded, train
+from bigcn.training import TrainConfig, population_state, seeded, train
 from bigcn.training import population as module
 from bigcn.training.population import Member, train_population
 
@@ -129,7 +129,7 @@ def fill_up(monkeypatch):
     """Lets features have full lines; the widths that were filled up are added to what is returned."""
     monkeypatch.setattr(feature_product, "FILLED", 24)
     widths = []
-    for part in (bigcn_conv, kept_input, product_layers):
+    for part in (bigcn_conv, kept_input, population_state):
         monkeypatch.setattr(part, "filling_pays", lambda x: x.dim() == 2 and x.size(1) == 64)
         monkeypatch.setattr(part, "filled", lambda x: widths.append(x.size(1)) or feature_product.filled(x))
     return widths
@@ -265,6 +265,24 @@ def test_nothing_has_to_be_collected_for_its_memory_to_be_free(monkeypatch, name
         assert [step() for step in kept] == [None]
     finally:
         gc.enable()
+
+
+def test_what_did_not_fit_is_gone_when_fewer_are_tried(monkeypatch):
+    members = make_members("gcn", seeds=range(4), epochs=5)
+    expected, kept, sizes = alone(members), [], []
+    train_step, empty = module.PopulationStep.train, torch.cuda.empty_cache
+
+    def too_large(step, epoch):
+        if step.size > 2:
+            kept.append(weakref.ref(step))
+            raise torch.cuda.OutOfMemoryError
+        sizes.append(step.size)
+        train_step(step, epoch)
+
+    monkeypatch.setattr(module.PopulationStep, "train", too_large)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: sizes.append([step() for step in kept]) or empty())
+    assert_as_alone(members, expected, train_population(members))
+    assert sizes == [[None], *[2] * 10]
 
 
 def test_a_member_that_diverges_fails_alone():

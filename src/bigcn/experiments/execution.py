@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -14,6 +13,7 @@ from bigcn.experiments.graphs import GraphSource
 from bigcn.experiments.records import RunResult, RunSpec, utc_now
 from bigcn.experiments.store import RunStore
 from bigcn.nn.registry import get_model
+from bigcn.precision import fast_products
 from bigcn.training import TrainConfig, TrainResult, seeded, train
 from bigcn.training.population import Member, even_size, fitting, train_population
 from bigcn.training.population_state import bytes_per_member
@@ -191,19 +191,6 @@ def _members(specs: Sequence[RunSpec], graphs: GraphSource, models: dict[str, An
         config = TrainConfig(**{**spec.settings["training"], "restore_best": False})
         members.append(Member(models[key], task, config, spec.seed, start))
     return members
-
-
-@contextmanager
-def fast_products() -> Iterator[None]:
-    """Lets a GPU multiply dense matrices in TensorFloat-32 for a while: products of features and weights take most of
-    the time of a population, and are several times faster with factors of eleven significant bits.
-    """
-    before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = True
-    try:
-        yield
-    finally:
-        torch.backends.cuda.matmul.allow_tf32 = before
 
 
 def run(spec: RunSpec, graphs: GraphSource | None = None) -> RunResult:

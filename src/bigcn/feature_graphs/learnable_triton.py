@@ -18,6 +18,7 @@ import triton.language as tl
 from torch import Tensor
 
 from bigcn.feature_graphs.learnable_packing import ALIGN, STRIP
+from bigcn.precision import fast_products_allowed
 from bigcn.user_warnings import warn_user
 
 
@@ -237,7 +238,7 @@ def _precision(device: Any) -> str:
     """
     if not _has_tf32(device):
         return "ieee"
-    return "tf32" if torch.backends.cuda.matmul.allow_tf32 else "tf32x3"
+    return "tf32" if fast_products_allowed() else "tf32x3"
 
 
 @functools.cache

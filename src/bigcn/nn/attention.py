@@ -15,16 +15,27 @@ from torch import Tensor
 from torch_geometric import nn as pyg
 from torch_geometric.utils import add_self_loops, remove_self_loops
 
-from bigcn.sparse import SparseMatrix
 from bigcn.sparse_diagonal import joined_pattern, make_room, mapped, row_numbers
 from bigcn.sparse_ops import LONGEST_OF_ONE, fused_kernels, multiply, product_dtype, sampled_product
 
 
 class AttentionGraph(NamedTuple):
-    """Edges sorted by target, self-loops among them."""
+    """Edges, self-loops among them.
 
-    pattern: SparseMatrix  # its transposed values say where each entry stands among the edges
-    counts: Tensor | None = None  # one for an edge, zero for one that only fills the graph up to the size of others
+    Args:
+        crow, source (torch.Tensor): The edges sorted by target, as pointers and columns.
+        crow_t, target (torch.Tensor): The same sorted by source.
+        order (torch.Tensor): Where the edges by source stand among those by target.
+        counts (torch.Tensor, optional): One for an edge, zero for one that only fills the graph up to the size of
+            others. (default: one for all)
+    """
+
+    crow: Tensor
+    source: Tensor
+    crow_t: Tensor
+    target: Tensor
+    order: Tensor
+    counts: Tensor | None = None
 
 
 def attend(conv: pyg.GATConv, x: Tensor, graph: AttentionGraph) -> Tensor:
@@ -40,10 +51,8 @@ def attend(conv: pyg.GATConv, x: Tensor, graph: AttentionGraph) -> Tensor:
     x = x.to(product_dtype(x))  # a half-precision model, or autocast
     of_source, of_target = ((x * weights).sum(dim=-1) for weights in (conv.att_src, conv.att_dst))
     p = conv.dropout if conv.training else 0.0
-    crow, col, _, crow_t, col_t, order, *_ = graph.pattern
-    out: Tensor = _Attention.apply(
-        of_source, of_target, x, graph.counts, conv.negative_slope, p, crow, col, crow_t, col_t, order
-    )[0]
+    *edges, counts = graph
+    out: Tensor = _Attention.apply(of_source, of_target, x, counts, conv.negative_slope, p, *edges)[0]
     out = out.to(dtype).flatten(1) if conv.concat else out.to(dtype).mean(dim=1)
     return out if conv.bias is None else out + conv.bias
 
@@ -178,19 +187,18 @@ def attention_graph(edges: Tensor, num_nodes: int) -> AttentionGraph:
     edges, _ = add_self_loops(remove_self_loops(edges)[0], num_nodes=num_nodes)
     edges = edges[:, edges[0].argsort(stable=True)]
     source, target = edges[:, edges[1].argsort(stable=True)]
-    return AttentionGraph(_pattern(source, target, num_nodes))
+    return _sorted_by_target(source, target, num_nodes)
 
 
-def _pattern(source: Tensor, target: Tensor, num_nodes: int) -> SparseMatrix:
+def _sorted_by_target(source: Tensor, target: Tensor, num_nodes: int, counts: Tensor | None = None) -> AttentionGraph:
     order = source.argsort(stable=True)
     crow, crow_t = (F.pad(torch.bincount(ends, minlength=num_nodes).cumsum(0), (1, 0)) for ends in (target, source))
-    numbers = torch.arange(source.numel(), device=source.device)
-    return SparseMatrix(crow, source, numbers, crow_t, target[order], order, num_nodes, num_nodes)
+    return AttentionGraph(crow, source, crow_t, target[order], order, counts)
 
 
 def fill_up(graph: AttentionGraph, entries: int) -> AttentionGraph:
     """Returns the graph with loops at all nodes that count nothing, up to a number of edges."""
-    crow, source, *_ = graph.pattern
-    _, target, old = make_room(crow, entries - source.numel())
+    _, target, old = make_room(graph.crow, entries - graph.source.numel())
     counts = torch.zeros(entries, device=target.device).index_fill_(0, old, 1)
-    return AttentionGraph(_pattern(target.index_copy(0, old, source), target, crow.numel() - 1), counts)
+    source = target.index_copy(0, old, graph.source)
+    return _sorted_by_target(source, target, graph.crow.numel() - 1, counts)

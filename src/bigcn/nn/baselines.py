@@ -19,7 +19,6 @@ from torch_geometric.typing import Adj, OptTensor
 
 from bigcn.nn.attention import AttentionGraph, attend, attention_graph
 from bigcn.nn.cache import TensorCache, may_keep
-from bigcn.nn.feature_product import take_filled
 from bigcn.nn.product_layers import (
     APPNPConv,
     GCNConv,
@@ -83,7 +82,6 @@ class _Baseline(KeepsGraph, BasicGNN):
             self.drops_input = drops_input
         self.by_product = not _of_layers(kwargs)
         super().__init__(*args, **kwargs)
-        self.takes_filled = take_filled(self.convs[0], self.in_channels)
 
     def forward(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor = None) -> Tensor:
         """Runs the forward pass.
@@ -95,7 +93,6 @@ class _Baseline(KeepsGraph, BasicGNN):
                 (default: :obj:`None`)
         """
         graph, weight = self.graph_matrix(x, edge_index, edge_weight, type(self).entries)
-        x = self.fill_up(x)
         if self.drops_input:
             x = self.drop_input(x, self.dropout.p, self.training)
         out: Tensor = super().forward(x, graph, weight)
@@ -187,7 +184,6 @@ class GAT(KeepsGraph, BasicGNN):
         super().__init__(
             in_channels, hidden_channels, num_layers, out_channels, dropout, act="elu", heads=heads, **kwargs
         )
-        self.takes_filled = take_filled(self.convs[0], in_channels)
 
     def init_conv(self, in_channels: int, out_channels: int, heads: int, **kwargs: Any) -> MessagePassing:
         heads = heads if len(self.convs) < self.num_layers - 1 else 1
@@ -196,7 +192,6 @@ class GAT(KeepsGraph, BasicGNN):
     def forward(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor = None) -> Tensor:
         """Runs the forward pass; weights of edges have no place in it."""
         kept = any(cache.given for cache in vars(self).get("_caches", {}).values()) or self.may_keep_graph(edge_index)
-        x = self.fill_up(x)
         for layer, conv in enumerate(self.convs):
             x = (drop if layer else self.drop_input)(x, self.dropout.p, self.training)
             x = attend(conv, x, self._graph(edge_index, x.size(0))) if kept else conv(x, edges_of(edge_index)[0])
@@ -236,7 +231,6 @@ class APPNP(KeepsGraph, torch.nn.Module):
         self.mlp = _perceptron(in_channels, hidden_channels, num_layers, out_channels, dropout)
         self.dropout = dropout
         self.propagation = APPNPConv(K, alpha)
-        self.takes_filled = take_filled(self.mlp.lins[0], in_channels)
 
     def reset_parameters(self) -> None:
         """Resets all learnable parameters of the module."""
@@ -245,7 +239,7 @@ class APPNP(KeepsGraph, torch.nn.Module):
     def forward(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor = None) -> Tensor:
         """Runs the forward pass."""
         graph, weight = self.graph_matrix(x, edge_index, edge_weight, _symmetric)
-        hidden = self.mlp(self.drop_input(self.fill_up(x), self.dropout, self.training))
+        hidden = self.mlp(self.drop_input(x, self.dropout, self.training))
         out: Tensor = self.propagation(hidden, graph, weight)
         return out
 
@@ -262,7 +256,6 @@ class SGC(KeepsGraph, torch.nn.Module):
     def __init__(self, in_channels: int, out_channels: int, num_layers: int = 2) -> None:
         super().__init__()
         self.conv = SGConv(in_channels, out_channels, K=num_layers)
-        self.takes_filled = take_filled(self.conv, in_channels)
 
     def reset_parameters(self) -> None:
         """Resets all learnable parameters of the module."""
@@ -271,7 +264,6 @@ class SGC(KeepsGraph, torch.nn.Module):
     def forward(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor = None) -> Tensor:
         """Runs the forward pass."""
         graph, weight = self.graph_matrix(x, edge_index, edge_weight, _symmetric)
-        x = self.fill_up(x)
         if not isinstance(graph, SparseMatrix) or not (self.is_given("features") or may_keep(x)):
             out: Tensor = self.conv(x, graph, weight)
             return out
@@ -286,7 +278,7 @@ class SGC(KeepsGraph, torch.nn.Module):
         return out
 
 
-class MLP(KeepsGraph, torch.nn.Module):
+class MLP(torch.nn.Module):
     r"""A perceptron that does not look at the graph; see :class:`torch_geometric.nn.MLP` for the arguments."""
 
     def __init__(
@@ -294,7 +286,6 @@ class MLP(KeepsGraph, torch.nn.Module):
     ) -> None:
         super().__init__()
         self.mlp = _perceptron(in_channels, hidden_channels, num_layers, out_channels, dropout)
-        self.takes_filled = take_filled(self.mlp.lins[0], in_channels)
 
     def reset_parameters(self) -> None:
         """Resets all learnable parameters of the module."""
@@ -302,10 +293,20 @@ class MLP(KeepsGraph, torch.nn.Module):
 
     def forward(self, x: Tensor, edge_index: Adj | None = None, edge_weight: OptTensor = None) -> Tensor:
         """Runs the forward pass."""
-        out: Tensor = self.mlp(self.fill_up(x))
+        out: Tensor = self.mlp(x)
         return out
 
 
 def _perceptron(in_channels: int, hidden_channels: int, num_layers: int, out_channels: int, dropout: float) -> pyg.MLP:
     channels = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
     return pyg.MLP(channels, dropout=dropout, norm=None)
+
+
+def takes_filled(model: torch.nn.Module) -> bool:
+    """Tells whether a model asks for features in products alone, so that columns of zeros may be added to them.
+
+    Args:
+        model (torch.nn.Module): Any model; of others than these nothing is known.
+    """
+    known = type(model) in (GCN, GDC, GraphSAGE, GIN, GAT, APPNP, SGC, MLP)
+    return known and getattr(model, "by_product", True)

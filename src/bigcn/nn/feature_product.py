@@ -5,13 +5,16 @@ Cora, take longer than with columns of zeros that fill the lines up; these are k
 step. Members of a population that share their features share one product.
 """
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch_geometric import nn as pyg
+from torch._C._functorch import TransformType, get_interpreter_stack
+from torch.overrides import TorchFunctionMode
 
+from bigcn.precision import fast_products_allowed
 from bigcn.sparse_diagonal import mapped
 
 #: Lines are filled up to a multiple of so many columns, if they are none of the other.
@@ -20,9 +23,9 @@ FILLED, SUFFICES = 8, 4
 
 def filling_pays(x: Tensor) -> bool:
     """Tells whether products with features are faster once their lines are filled up."""
-    if not x.is_cuda or x.dim() != 2 or x.dtype != torch.float32 or not torch.backends.cuda.matmul.allow_tf32:
+    if not x.is_cuda or x.dim() != 2 or x.size(1) % SUFFICES == 0:
         return False
-    return x.size(1) % SUFFICES != 0
+    return x.layout == torch.strided and x.dtype == torch.float32 and fast_products_allowed()
 
 
 def filled(x: Tensor) -> Tensor:
@@ -40,10 +43,16 @@ def feature_product(x: Tensor, weight: Tensor) -> Tensor:
     more = x.size(-1) - weight.size(-1)
     if more > 0 and more == -weight.size(-1) % FILLED:
         weight = F.pad(weight, (0, more))
-    if x.dim() != 2 or torch._C._functorch.peek_interpreter_stack() is None:
+    if x.dim() != 2 or not _is_mapped_once() or torch.is_autocast_enabled(x.device.type):
         return F.linear(x, weight)
     out: Tensor = _Product.apply(x, weight)
     return out
+
+
+def _is_mapped_once() -> bool:
+    """Tells whether :func:`torch.func.vmap` is at work, once and alone, as in a population."""
+    stack = get_interpreter_stack()
+    return stack is not None and len(stack) == 1 and stack[0].key() == TransformType.Vmap
 
 
 class _Product(torch.autograd.Function):
@@ -75,24 +84,26 @@ class _Product(torch.autograd.Function):
         return _Product.apply(x.movedim(in_dims[0], 0), mapped(weight, in_dims[1], info.batch_size, 0)), 0
 
 
-class FeatureLinear(pyg.Linear):
-    """PyG's linear layer, which also takes features from :func:`filled`."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        out = feature_product(x, self.weight)
-        return out if self.bias is None else out + self.bias
-
-
-def take_filled(module: torch.nn.Module, in_channels: Any) -> int | None:
-    """Lets the linear layers of a module that multiply features take them from :func:`filled` as well.
+class FeatureProducts(TorchFunctionMode):
+    """While it lasts, linear layers multiply by :func:`feature_product`.
 
     Args:
-        module (torch.nn.Module): The first layer of a model; its parameters stay what they are.
-        in_channels (int): The number of features; returned, unless it is not known yet or there are several.
+        in_channels (int): The number of features, before they were filled up.
     """
-    if not isinstance(in_channels, int) or in_channels < 0:
-        return None
-    for part in module.modules():
-        if type(part) is pyg.Linear and part.in_channels == in_channels:
-            part.__class__ = FeatureLinear
-    return in_channels
+
+    def __init__(self, in_channels: int) -> None:
+        super().__init__()
+        self.in_channels = in_channels
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        if func is F.linear:
+            return self._linear(*args, **(kwargs or {}))
+        return func(*args, **(kwargs or {}))
+
+    def _linear(self, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        if input.size(-1) != weight.size(-1) and weight.size(-1) != self.in_channels:
+            return F.linear(input, weight, bias)  # which says what is wrong
+        out = feature_product(input, weight)
+        return out if bias is None else out + bias

@@ -18,7 +18,6 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.typing import Adj, OptTensor
 
 from bigcn.nn.cache import TensorCache, may_keep
-from bigcn.nn.feature_product import feature_product, filled, filling_pays
 from bigcn.node_graphs import edges_of
 from bigcn.sparse import SparseMatrix, sparse_from_edges
 
@@ -55,7 +54,7 @@ def _sage(self: Any, x: Any, edge_index: Any, size: Any = None) -> Tensor:
     if self.project or self.normalize or not _narrows(self, edge_index, self.lin_l):
         out: Tensor = pyg.SAGEConv.forward(self, x, edge_index, size)
         return out
-    out = edge_index.matmul(feature_product(x, self.lin_l.weight))
+    out = edge_index.matmul(F.linear(x, self.lin_l.weight))
     if self.lin_l.bias is not None:
         out = out + self.lin_l.bias
     return out + self.lin_r(x) if self.root_weight else out
@@ -67,13 +66,13 @@ def _gin(self: Any, x: Any, edge_index: Any, size: Any = None) -> Tensor:
     if not _narrows(self, edge_index, first):
         out: Tensor = pyg.GINConv.forward(self, x, edge_index, size)
         return out
-    x = feature_product(x, first.weight)
+    x = F.linear(x, first.weight)
     out = last(self.nn.act(edge_index.matmul(x) + (1 + self.eps) * x + first.bias))
     return out
 
 
 def _appnp(self: Any, x: Tensor, edge_index: Any, edge_weight: OptTensor = None) -> Tensor:
-    if not isinstance(edge_index, SparseMatrix):
+    if not isinstance(edge_index, SparseMatrix) or not isinstance(self.alpha, int | float):
         out: Tensor = pyg.APPNP.forward(self, x, edge_index, edge_weight)
         return out
     start = self.alpha * x
@@ -136,8 +135,6 @@ class KeepsGraph:
 
     #: Whether messages are passed as the model's class says, so that sparse products can stand for them.
     by_product = True
-    #: How many features the first layer takes, if these may be filled up, see :mod:`bigcn.nn.feature_product`.
-    takes_filled: int | None = None
 
     def keep(self, name: str, tensors: tuple[Any, ...], extra: Any, compute: Callable[[], Any]) -> Any:
         caches: dict[str, TensorCache] = self.__dict__.setdefault("_caches", {})
@@ -147,17 +144,6 @@ class KeepsGraph:
         """Tells whether what is kept under a name was given, see :meth:`TensorCache.giving`."""
         caches: dict[str, TensorCache] = self.__dict__.setdefault("_caches", {})
         return name in caches and caches[name].given
-
-    def fill_up(self, x: Tensor) -> Tensor:
-        """Returns features with full lines, where that is faster and the first layer takes them."""
-        if self.takes_filled is None:
-            return x
-        if x.size(-1) != self.takes_filled:
-            raise ValueError(f"'x' must have {self.takes_filled} features (got {x.size(-1)})")
-        if not self.is_given("filled") and not (self.by_product and may_keep(x) and filling_pays(x)):
-            return x
-        out: Tensor = self.keep("filled", (x,), None, lambda: filled(x))
-        return out
 
     def drop_input(self, x: Tensor, p: float, training: bool) -> Tensor:
         """Drops entries of the features; where most are zero, it draws for the others alone."""

@@ -89,18 +89,20 @@ def train_population(
     results: list[TrainResult | FloatingPointError] = []
     start = 0
     while start < len(members):
-        part = members[start : start + size]
+        part, too_many = members[start : start + size], False
         try:
             results += _train_together(part, capture, each, on_look)
         except torch.cuda.OutOfMemoryError:
             if size == 1:
                 raise
+            too_many = True
+        except (CannotStack, NotImplementedError):  # the second of models that look at edges which they do not keep
+            results += [_alone(member) for member in part]
+        if too_many:  # here, where the error is gone, and with it what held the memory
             gc.collect()
             torch.cuda.empty_cache()
             size = -(-size // 2)
             continue
-        except (CannotStack, NotImplementedError):  # the second of models that look at edges which they do not keep
-            results += [_alone(member) for member in part]
         start += len(part)
     return results
 
@@ -151,7 +153,8 @@ def _train_together(
                 # Members that are done are dropped once they have taken as many epochs as that costs: what the others
                 # have is copied, and the step captured.
                 idle += LOOK_EVERY * (step.size - active.numel())
-                if idle > step.size + step.capture * CAPTURE_BYTES // member_bytes and epoch < config.max_epochs:
+                cost = step.size + (CAPTURE_BYTES // member_bytes if step.capture else 0)
+                if idle > cost and epoch < config.max_epochs:
                     evaluation.drop(active)
                     step.drop(active)
                     idle = 0

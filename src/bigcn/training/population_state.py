@@ -9,7 +9,9 @@ from torch import Tensor
 from torch.func import functional_call, vmap
 from torch.utils import _pytree as pytree
 
+from bigcn.nn.baselines import takes_filled
 from bigcn.nn.cache import caches_of
+from bigcn.nn.feature_product import FeatureProducts, filled, filling_pays
 from bigcn.training.stacking import CannotStack, Kept, Stack, stack, stack_graphs, stack_kept
 
 if TYPE_CHECKING:
@@ -32,9 +34,16 @@ class PopulationStep:
         models = [member.model for member in members]
         tasks = [member.task for member in members]
         device = self.task.x.device
-        graphs = [(task.x, task.edge_index, task.edge_weight) for task in tasks]
-        stacks = stack_kept(models, graphs)
         self.model = models[0]
+        self.products = FeatureProducts(self.task.num_features)
+        fills = takes_filled(self.model) and filling_pays(self.task.x)
+        full: dict[int, Tensor] = {}  # features that members share stay one tensor
+        graphs = [
+            (full.setdefault(id(task.x), filled(task.x)) if fills else task.x, task.edge_index, task.edge_weight)
+            for task in tasks
+        ]
+        with self.products:
+            stacks = stack_kept(models, graphs)
         self.wrapped = _WithPenalty(self.model)
         named = [member.start or dict(member.model.named_parameters()) for member in members]
         self.parameters = {
@@ -155,7 +164,7 @@ class PopulationStep:
         questions: tuple[Tensor, ...],
         weight: Tensor,
     ) -> Tensor:
-        with self.kept.giving(kept):
+        with self.products, self.kept.giving(kept):
             state = {f"model.{name}": value for part in (parameters, buffers) for name, value in part.items()}
             out, penalty = functional_call(self.wrapped, state, (*graph, self.has_penalty))
         loss = self.task.loss_of(out, *questions)
@@ -174,7 +183,7 @@ class PopulationStep:
             self.after(answers, self.losses)
 
     def _answer_one(self, parameters: Any, buffers: Any, kept: Any, graph: Any, scored: Any) -> Tensor:
-        with self.kept.giving(kept):
+        with self.products, self.kept.giving(kept):
             out = functional_call(self.model, {**parameters, **buffers}, graph)
         return self.task.answers(out, *scored)
 

@@ -217,8 +217,8 @@ def _filled_up(values: list[Any]) -> list[Any]:
         entries = max(value.col.numel() for value in values)
         return _once_each(lambda value, _: _fill_up(value, entries), values, [None] * len(values))
     if all(isinstance(value, AttentionGraph) for value in values):
-        entries = max(value.pattern.col.numel() for value in values)
-        if all(value.pattern.col.numel() == entries for value in values):
+        entries = max(value.source.numel() for value in values)
+        if all(value.source.numel() == entries for value in values):
             return values
         return _once_each(lambda value, _: fill_up(value, entries), values, [None] * len(values))
     return values
