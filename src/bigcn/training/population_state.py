@@ -36,12 +36,10 @@ class PopulationStep:
         device = self.task.x.device
         self.model = models[0]
         self.products = FeatureProducts(self.task.num_features)
-        fills = takes_filled(self.model) and filling_pays(self.task.x)
-        full: dict[int, Tensor] = {}  # features that members share stay one tensor
-        graphs = [
-            (full.setdefault(id(task.x), filled(task.x)) if fills else task.x, task.edge_index, task.edge_weight)
-            for task in tasks
-        ]
+        features = {id(task.x): task.x for task in tasks}  # what members share stays one tensor
+        if takes_filled(self.model) and filling_pays(self.task.x):
+            features = {key: filled(x) for key, x in features.items()}
+        graphs = [(features[id(task.x)], task.edge_index, task.edge_weight) for task in tasks]
         with self.products:
             stacks = stack_kept(models, graphs)
         self.wrapped = _WithPenalty(self.model)
@@ -271,7 +269,8 @@ def _is_fixed(model: torch.nn.Module, kept: Kept) -> bool:
 def _captured(call: Callable[[], object]) -> Callable[[], object]:
     """Returns a call as a CUDA graph."""
     # An older graph that is collected while this one is captured would make the capture void. To collect before takes
-    # as long as hundreds of steps, and there is nothing: whoever has trained a population takes it apart.
+    # as long as hundreds of steps, and there is nothing: a population is taken apart when it ends, and collected if it
+    # did not fit.
     collects = gc.isenabled()
     gc.disable()
     try:
