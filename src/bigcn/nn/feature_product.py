@@ -51,7 +51,7 @@ def feature_product(x: Tensor, weight: Tensor) -> Tensor:
 
 def _is_mapped_once() -> bool:
     """Tells whether :func:`torch.func.vmap` is at work, once and alone, as in a population."""
-    stack = get_interpreter_stack()
+    stack = None if torch.compiler.is_compiling() else get_interpreter_stack()
     return stack is not None and len(stack) == 1 and stack[0].key() == TransformType.Vmap
 
 
