@@ -20,6 +20,32 @@ WIDEST = AT_ONCE
 
 
 @triton.jit
+def _columns(count, width, HEADS: tl.constexpr, CHANNELS: tl.constexpr):
+    """The heads, which of them there are, and of all their columns which there are and where."""
+    heads, channels = tl.arange(0, HEADS), tl.arange(0, CHANNELS)
+    real = heads < count
+    return heads, real, real[:, None] & (channels < width)[None, :], heads[:, None] * width + channels[None, :]
+
+
+@triton.jit
+def _edges(col, of_source, own, first, end, count, heads, real, NEIGHBOURS: tl.constexpr):
+    """Some edges of a target: their numbers, which there are and for which heads, their sources and scores."""
+    entries = first + tl.arange(0, NEIGHBOURS)
+    valid = entries < end
+    seen = valid[:, None] & real[None, :]
+    sources = tl.load(col + entries, mask=valid, other=0)
+    z = tl.load(of_source + sources[:, None] * count + heads[None, :], mask=seen, other=0.0) + own[None, :]
+    return entries, valid, seen, sources, z
+
+
+@triton.jit
+def _rows(block, starts, valid, place, inside):
+    """Some rows of a block, for all heads."""
+    places = starts[:, None, None] + place[None, :, :]
+    return tl.load(block + places, mask=valid[:, None, None] & inside[None, :, :], other=0.0)
+
+
+@triton.jit
 def _share(z, highest, counts, entries, valid, seen, slope, COUNTS: tl.constexpr):
     """The shares of some edges, before they are divided by their sum."""
     share = tl.where(seen, tl.exp(tl.where(z > 0, z, slope * z) - highest), 0.0)
@@ -44,32 +70,20 @@ def _forward_kernel(
     COUNTS: tl.constexpr, DROP: tl.constexpr, HEADS: tl.constexpr, CHANNELS: tl.constexpr, NEIGHBOURS: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
-    heads, channels = tl.arange(0, HEADS), tl.arange(0, CHANNELS)
-    real = heads < count
-    inside = real[:, None] & (channels < width)[None, :]
-    place = heads[:, None] * width + channels[None, :]
+    heads, real, inside, place = _columns(count, width, HEADS, CHANNELS)
     start, end = tl.load(crow + row), tl.load(crow + row + 1)
     own, drawn = tl.load(of_target + row * count + heads, mask=real, other=0.0), tl.load(seed)
     top = tl.full([HEADS], float("-inf"), dtype=block.dtype.element_ty)
     for first in range(start, end, NEIGHBOURS):
-        entries = first + tl.arange(0, NEIGHBOURS)
-        valid = entries < end
-        seen = valid[:, None] & real[None, :]
-        sources = tl.load(col + entries, mask=valid, other=0)
-        z = tl.load(of_source + sources[:, None] * count + heads[None, :], mask=seen, other=0.0) + own[None, :]
+        entries, valid, seen, sources, z = _edges(col, of_source, own, first, end, count, heads, real, NEIGHBOURS)
         top = tl.maximum(top, tl.max(tl.where(seen, tl.where(z > 0, z, slope * z), float("-inf")), axis=0))
     summed = tl.zeros([HEADS, CHANNELS], dtype=block.dtype.element_ty)
     shares = tl.zeros([HEADS], dtype=block.dtype.element_ty)
     for first in range(start, end, NEIGHBOURS):
-        entries = first + tl.arange(0, NEIGHBOURS)
-        valid = entries < end
-        seen = valid[:, None] & real[None, :]
-        sources = tl.load(col + entries, mask=valid, other=0)
-        z = tl.load(of_source + sources[:, None] * count + heads[None, :], mask=seen, other=0.0) + own[None, :]
+        entries, valid, seen, sources, z = _edges(col, of_source, own, first, end, count, heads, real, NEIGHBOURS)
         share = _share(z, top[None, :], counts, entries, valid, seen, slope, COUNTS)
         shares += tl.sum(share, axis=0)
-        places = (sources * count * width)[:, None, None] + place[None, :, :]
-        found = tl.load(block + places, mask=valid[:, None, None] & inside[None, :, :], other=0.0)
+        found = _rows(block, sources * count * width, valid, place, inside)
         summed += tl.sum((share * _factor(entries, heads, count, drawn, p, DROP))[:, :, None] * found, axis=0)
     shares += 1e-16
     out_type = block.dtype.element_ty
@@ -85,10 +99,7 @@ def _target_kernel(
 ):  # fmt: skip
     """The gradient of what the targets bring to the scores, and the products of gradient and result."""
     row = tl.program_id(0).to(tl.int64)
-    heads, channels = tl.arange(0, HEADS), tl.arange(0, CHANNELS)
-    real = heads < count
-    inside = real[:, None] & (channels < width)[None, :]
-    place = heads[:, None] * width + channels[None, :]
+    heads, real, inside, place = _columns(count, width, HEADS, CHANNELS)
     start, end = tl.load(crow + row), tl.load(crow + row + 1)
     own, drawn = tl.load(of_target + row * count + heads, mask=real, other=0.0), tl.load(seed)
     top = tl.load(highest + row * count + heads, mask=real, other=0.0)
@@ -96,14 +107,9 @@ def _target_kernel(
     given = tl.sum(wanted * tl.load(out + row * count * width + place, mask=inside, other=0.0), axis=1)
     total = tl.zeros([HEADS], dtype=block.dtype.element_ty)
     for first in range(start, end, NEIGHBOURS):
-        entries = first + tl.arange(0, NEIGHBOURS)
-        valid = entries < end
-        seen = valid[:, None] & real[None, :]
-        sources = tl.load(col + entries, mask=valid, other=0)
-        z = tl.load(of_source + sources[:, None] * count + heads[None, :], mask=seen, other=0.0) + own[None, :]
+        entries, valid, seen, sources, z = _edges(col, of_source, own, first, end, count, heads, real, NEIGHBOURS)
         share = _share(z, top[None, :], counts, entries, valid, seen, slope, COUNTS)
-        places = (sources * count * width)[:, None, None] + place[None, :, :]
-        found = tl.load(block + places, mask=valid[:, None, None] & inside[None, :, :], other=0.0)
+        found = _rows(block, sources * count * width, valid, place, inside)
         along = tl.sum(found * wanted[None, :, :], axis=2)
         factor = _factor(entries, heads, count, drawn, p, DROP)
         total += tl.sum(share * (factor * along - given[None, :]) * tl.where(z > 0, 1.0, slope), axis=0)
@@ -119,10 +125,7 @@ def _source_kernel(
 ):  # fmt: skip
     """The gradients of what the sources bring: to the scores, and their rows of the block."""
     row = tl.program_id(0).to(tl.int64)
-    heads, channels = tl.arange(0, HEADS), tl.arange(0, CHANNELS)
-    real = heads < count
-    inside = real[:, None] & (channels < width)[None, :]
-    place = heads[:, None] * width + channels[None, :]
+    heads, real, inside, place = _columns(count, width, HEADS, CHANNELS)
     start, end = tl.load(crow + row), tl.load(crow + row + 1)
     own, drawn = tl.load(of_source + row * count + heads, mask=real, other=0.0), tl.load(seed)
     mine = tl.load(block + row * count * width + place, mask=inside, other=0.0)
@@ -139,8 +142,7 @@ def _source_kernel(
         top = tl.load(highest + at, mask=seen, other=0.0)
         share = _share(z, top, counts, entries, valid, seen, slope, COUNTS)
         factor = _factor(entries, heads, count, drawn, p, DROP)
-        places = (targets * count * width)[:, None, None] + place[None, :, :]
-        wanted = tl.load(grad + places, mask=valid[:, None, None] & inside[None, :, :], other=0.0)
+        wanted = _rows(grad, targets * count * width, valid, place, inside)
         along = tl.sum(wanted * mine[None, :, :], axis=2)
         given = tl.load(of_row + at, mask=seen, other=0.0)
         total += tl.sum(share * (factor * along - given) * tl.where(z > 0, 1.0, slope), axis=0)
