@@ -1,6 +1,8 @@
-"""What the benchmarks share: results that name the machine."""
+"""What the benchmarks share: results that name the machine, and the time of a call on a GPU."""
 
 import json
+import statistics
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,3 +31,16 @@ def store(name: str, command: str, rows: list[dict[str, Any]], hosts: list[dict[
 def this_host() -> dict[str, str]:
     """Returns what describes this machine."""
     return describe_host() | {"threads": str(torch.get_num_threads())}
+
+
+def milliseconds(call: Callable[[], object], rounds: int = 30) -> float:
+    """Returns the median time of a call on the GPU."""
+    times = []
+    for _ in range(rounds):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        call()
+        end.record()
+        torch.cuda.synchronize()
+        times.append(start.elapsed_time(end))
+    return statistics.median(times)

@@ -8,8 +8,6 @@ mapped as PyTorch maps a linear layer and as :func:`bigcn.nn.feature_product.fea
 """
 
 import argparse
-import statistics
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -19,27 +17,12 @@ from torch import Tensor
 from torch.func import vmap
 
 from bigcn.datasets import get_spec
+from bigcn.experiments.paper import NODE_GRAPHS
 from bigcn.nn.feature_product import feature_product, filled
 from bigcn.precision import fast_products
-from common import store
+from common import milliseconds, store
 
-GRAPHS = ("cora", "citeseer", "pubmed", "computers", "photo")
 UNITS = 64
-
-
-def milliseconds(call: Callable[[], object], device: str, rounds: int = 20) -> float:
-    """Returns the median time of a call."""
-    times = []
-    for turn in range(rounds + 3):
-        if device == "cuda":
-            torch.cuda.synchronize()
-        start = time.perf_counter()
-        call()
-        if device == "cuda":
-            torch.cuda.synchronize()
-        if turn >= 3:
-            times.append(1e3 * (time.perf_counter() - start))
-    return statistics.median(times)
 
 
 def step(product: Callable[[Tensor, Tensor], Tensor], x: Tensor, weight: Tensor, own: bool) -> Callable[[], None]:
@@ -51,20 +34,21 @@ def step(product: Callable[[Tensor, Tensor], Tensor], x: Tensor, weight: Tensor,
         weight.grad = None
         mapped(x, weight).backward(grad)
 
+    call()  # libraries choose their algorithms
     return call
 
 
-def rows_of(graph: str, members: int, device: str) -> list[dict[str, Any]]:
+def rows_of(graph: str, members: int) -> list[dict[str, Any]]:
     """Returns the times on a graph."""
     known = get_spec(graph)
-    weight = torch.randn(members, UNITS, known.features, device=device, requires_grad=True)
+    weight = torch.randn(members, UNITS, known.features, device="cuda", requires_grad=True)
     rows = []
     for own in (True, False):
-        x = torch.randn(*((members,) if own else ()), known.nodes, known.features, device=device)
+        x = torch.randn(*((members,) if own else ()), known.nodes, known.features, device="cuda")
         times = {
-            "as it is": milliseconds(step(F.linear, x, weight, own), device),
-            "our product": milliseconds(step(feature_product, x, weight, own), device),
-            "with full lines": milliseconds(step(feature_product, filled(x), weight, own), device),
+            "as it is": milliseconds(step(F.linear, x, weight, own)),
+            "our product": milliseconds(step(feature_product, x, weight, own)),
+            "with full lines": milliseconds(step(feature_product, filled(x), weight, own)),
         }
         rows.append({"graph": graph, "members": members, "features": "own" if own else "shared", **times})
     return rows
@@ -73,13 +57,12 @@ def rows_of(graph: str, members: int, device: str) -> list[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--members", type=int, default=24)
-    parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     options = parser.parse_args()
     with fast_products():
-        rows = [row for graph in GRAPHS for row in rows_of(graph, options.members, options.device)]
+        rows = [row for graph in NODE_GRAPHS for row in rows_of(graph, options.members)]
     for row in rows:
         print(" | ".join(f"{value:.3f}" if isinstance(value, float) else str(value) for value in row.values()))
-    command = f"python benchmarks/feature_lines.py --members {options.members} --device {options.device}"
+    command = f"python benchmarks/feature_lines.py --members {options.members}"
     print(f"stored in results/{store('feature-lines', command, rows).name}")
 
 

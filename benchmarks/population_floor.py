@@ -27,7 +27,7 @@ from bigcn.datasets import load_dataset
 from bigcn.feature_graphs import learnable_ops
 from bigcn.precision import fast_products
 from bigcn.training.population_state import _captured
-from common import store
+from common import milliseconds, store
 
 LOGITS = "convs.0.feature_graph.packed_logits"
 #: What --tune tries for each kernel: rows, columns and warps, then stages, then other constants. Compiling one takes
@@ -51,19 +51,6 @@ CALLS = {
     "PRODUCT": {"product": 3, "product with row sums": 1},
     "GRADIENT": {"gradient": 1},
 }
-
-
-def milliseconds(call: Callable[[], object], rounds: int = 30) -> float:
-    """Returns the median time of a call on the GPU."""
-    times = []
-    for _ in range(rounds):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        call()
-        end.record()
-        torch.cuda.synchronize()
-        times.append(start.elapsed_time(end))
-    return statistics.median(times)
 
 
 class Population:
