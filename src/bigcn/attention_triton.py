@@ -20,7 +20,7 @@ WIDEST = AT_ONCE
 
 
 @triton.jit
-def _columns(count, width, HEADS: tl.constexpr, CHANNELS: tl.constexpr):
+def _layout(count, width, HEADS: tl.constexpr, CHANNELS: tl.constexpr):
     """The heads, which of them there are, and of all their columns which there are and where."""
     heads, channels = tl.arange(0, HEADS), tl.arange(0, CHANNELS)
     real = heads < count
@@ -70,7 +70,7 @@ def _forward_kernel(
     COUNTS: tl.constexpr, DROP: tl.constexpr, HEADS: tl.constexpr, CHANNELS: tl.constexpr, NEIGHBOURS: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
-    heads, real, inside, place = _columns(count, width, HEADS, CHANNELS)
+    heads, real, inside, place = _layout(count, width, HEADS, CHANNELS)
     start, end = tl.load(crow + row), tl.load(crow + row + 1)
     own, drawn = tl.load(of_target + row * count + heads, mask=real, other=0.0), tl.load(seed)
     top = tl.full([HEADS], float("-inf"), dtype=block.dtype.element_ty)
@@ -99,7 +99,7 @@ def _target_kernel(
 ):  # fmt: skip
     """The gradient of what the targets bring to the scores, and the products of gradient and result."""
     row = tl.program_id(0).to(tl.int64)
-    heads, real, inside, place = _columns(count, width, HEADS, CHANNELS)
+    heads, real, inside, place = _layout(count, width, HEADS, CHANNELS)
     start, end = tl.load(crow + row), tl.load(crow + row + 1)
     own, drawn = tl.load(of_target + row * count + heads, mask=real, other=0.0), tl.load(seed)
     top = tl.load(highest + row * count + heads, mask=real, other=0.0)
@@ -125,7 +125,7 @@ def _source_kernel(
 ):  # fmt: skip
     """The gradients of what the sources bring: to the scores, and their rows of the block."""
     row = tl.program_id(0).to(tl.int64)
-    heads, real, inside, place = _columns(count, width, HEADS, CHANNELS)
+    heads, real, inside, place = _layout(count, width, HEADS, CHANNELS)
     start, end = tl.load(crow + row), tl.load(crow + row + 1)
     own, drawn = tl.load(of_source + row * count + heads, mask=real, other=0.0), tl.load(seed)
     mine = tl.load(block + row * count * width + place, mask=inside, other=0.0)

@@ -159,7 +159,6 @@ def _train_together(
                     step.drop(active)
                     idle = 0
         evaluation.finish(epoch)
-        step.take_apart()
     seconds = (time.perf_counter() - start) / len(members)
     outcomes: list[TrainResult | FloatingPointError] = []
     for index, member in enumerate(members):

@@ -83,6 +83,7 @@ class Evaluation:
         """Puts away what is known of the others, which end with this epoch."""
         self.ended.copy_(torch.where(self.active, epoch, self.ended))
         self._put_away()
+        self.step.after = None  # it leads back here, and nothing should have to be collected for memory to be free
 
     def _put_away(self) -> None:
         columns = {

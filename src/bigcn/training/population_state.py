@@ -64,8 +64,9 @@ class PopulationStep:
         self._epochs_differ = len(tasks[0].questions(1)) > 0 and any(
             a is not b for a, b in zip(tasks[0].questions(1), tasks[0].questions(2), strict=True)
         )
-        self._train: Callable[[], object] = self._step
-        self._answer: Callable[[], object] = self._answers
+        #: The step and the answers as CUDA graphs, once they are captured.
+        self._train: Callable[[], object] | None = None
+        self._answer: Callable[[], object] | None = None
         self._runs, self._warm_up = 0, WARM_UP
         #: What happens after all members have answered; part of the captured graph.
         self.after: Callable[[Tensor, Tensor], object] | None = None
@@ -84,15 +85,15 @@ class PopulationStep:
             else:
                 for old, new in zip(self.questions.values, asked.values, strict=True):
                     old.copy_(new)  # into the memory that a captured step reads
-        self._train()
+        (self._train or self._step)()
         self._runs += 1
         if self.capture and self._runs == self._warm_up:
             self._train = _captured(self._step)
 
     def evaluate(self) -> None:
         """Asks all members what is validated and tested, and hands their answers on."""
-        self._answer()
-        if self.capture and self._runs >= self._warm_up and self._answer == self._answers:
+        (self._answer or self._answers)()
+        if self.capture and self._runs >= self._warm_up and self._answer is None:
             self._answer = _captured(self._answers)
 
     def drop(self, active: Tensor) -> None:
@@ -112,12 +113,8 @@ class PopulationStep:
             old = state[name]
             moments = {key: value if key == "step" else value[active] for key, value in old.items()}
             self.optimizer.state[parameter] = moments
-        self._train, self._answer, self._runs, self._warm_up = self._step, self._answers, 0, 1
-
-    def take_apart(self) -> None:
-        """Lets go of what leads back here, so that nothing has to be collected for its memory to be free."""
-        self.after = None
-        self._train = self._answer = _nothing
+        self._train = self._answer = None
+        self._runs, self._warm_up = 0, 1
 
     @property
     def _indices(self) -> list[int]:
@@ -225,10 +222,6 @@ def _shared_memory(members: "Sequence[Member]") -> set[int]:
     }
 
 
-def _nothing() -> None:
-    """What a step that was taken apart does."""
-
-
 class _WithPenalty(torch.nn.Module):
     """Output and penalty in one call, so that both see the same parameters."""
 
@@ -269,8 +262,8 @@ def _is_fixed(model: torch.nn.Module, kept: Kept) -> bool:
 def _captured(call: Callable[[], object]) -> Callable[[], object]:
     """Returns a call as a CUDA graph."""
     # An older graph that is collected while this one is captured would make the capture void. To collect before takes
-    # as long as hundreds of steps, and there is nothing: a population is taken apart when it ends, and collected if it
-    # did not fit.
+    # as long as hundreds of steps, and there is nothing: a population that ends leaves nothing to collect, and one that
+    # did not fit has been collected.
     collects = gc.isenabled()
     gc.disable()
     try:
