@@ -45,8 +45,9 @@ def cluster(client_port):
         fcntl.flock(lock, fcntl.LOCK_EX)
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setenv("RAY_IGNORE_UNHANDLED_ERRORS", "1")
-        # A server starts for each client, which on a busy machine takes longer than the half minute that Ray waits.
-        patch.setenv("RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S", "80")
+        # Ray forks a server for each client while gRPC's threads are busy, and gRPC's fork handlers may end it at once.
+        patch.setenv("GRPC_ENABLE_FORK_SUPPORT", "0")
+        patch.setenv("RAY_worker_niceness", "0")  # nice workers would wait for other tests
         # Where the cluster notes its address, a folder that Ray itself does not make.
         patch.setenv("RAY_TMPDIR", folder)
         Path(folder, "ray").mkdir()
