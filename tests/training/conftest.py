@@ -37,7 +37,7 @@ def _graph(nodes=150):
     return data
 
 
-def _make_task(data, kind, seed, prepare=None, protocol=None):
+def _make_task(data, kind, seed, prepare=None):
     if kind == "link":
         return LinkPrediction(data, seed=seed, prepare=prepare)
     shuffled = torch.randperm(data.num_nodes, generator=torch.Generator().manual_seed(seed))

@@ -19,7 +19,7 @@ from bigcn.experiments.graphs import GraphSource
 from bigcn.experiments.records import RunResult
 
 #: How many seconds a cluster has to answer: before its port is given up, and before Ray is.
-PORT_PATIENCE, RAY_PATIENCE = 5.0, 60.0
+PORT_PATIENCE, RAY_PATIENCE = 5.0, 30.0
 #: What tells workers where graphs are.
 PASSED_ON = ("BIGCN_DATA", "BIGCN_CACHE")
 #: Results are small, and Ray would take a third of the memory for them.
