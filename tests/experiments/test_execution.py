@@ -135,6 +135,24 @@ def test_features_of_one_part_alone_are_on_the_device():
     assert made == [2, 2]
 
 
+def test_when_time_is_up_no_further_part_of_a_population_is_begun(tmp_path, monkeypatch):
+    listed = specs(training={"max_epochs": 1}, case="noise-level", values=(0.1, 0.2, 0.3, 0.4))
+    memory = 20 * GraphSource().tasks(listed[-1:])[0].x.nbytes
+    unit = Unit(tuple(listed), together=True, max_memory=memory)
+    whole, begun = run_unit(unit, seconds=1000), run_unit(unit, seconds=0)
+    assert len(whole) == len(listed)
+    assert 0 < len(begun) == begun[0].details["population"] < len(listed)
+    assert [result.metrics for result in begun] == [result.metrics for result in whole[: len(begun)]]
+
+    monkeypatch.setattr(execution, "seconds_left", lambda deadline: 0.0)
+    with RunStore(tmp_path / "runs.sqlite") as store:
+        execute(listed, store, executor=LocalExecutor(minutes=1), together=True, max_memory=memory)
+        assert [store.has(spec) for spec in listed] == [number < len(begun) for number in range(len(listed))]
+        monkeypatch.undo()
+        execute(listed, store, together=True, max_memory=memory)
+        assert all(store.has(spec) for spec in listed)
+
+
 @pytest.mark.parametrize("case", ["noise-level", "structure-mistakes"])
 def test_few_noisy_graphs_are_made_ahead(case, monkeypatch):
     waiting = []

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import torch
@@ -53,8 +53,8 @@ class LocalExecutor:
     """Carries out units one after the other in this process.
 
     Args:
-        minutes (float, optional): After how long no further unit is begun; what is left is for the next time.
-            (default: no limit)
+        minutes (float, optional): After how long no further unit, nor part of one, is begun; what is left is for the
+            next time. (default: no limit)
     """
 
     def __init__(self, minutes: float | None = None) -> None:
@@ -63,10 +63,11 @@ class LocalExecutor:
     def run(self, units: Sequence[Unit]) -> Iterator[tuple[Unit, list[RunResult]]]:
         graphs = GraphSource()
         for number, unit in enumerate(units):
-            if self.deadline is not None and time.monotonic() > self.deadline:
+            left = seconds_left(self.deadline)
+            if left is not None and left < 0:
                 return
             graphs.prefetch(units[number + 1 : number + 2])
-            yield unit, run_unit(unit, graphs)
+            yield done(unit, run_unit(unit, graphs, left))
 
 
 def make_units(specs: Iterable[RunSpec], together: bool, max_memory: int | None = None) -> list[Unit]:
@@ -149,13 +150,26 @@ def execute(
     return [known[spec.key] for spec in specs if spec.key in known]
 
 
-def run_unit(unit: Unit, graphs: GraphSource | None = None) -> list[RunResult]:
+def seconds_left(deadline: float | None) -> float | None:
+    """Returns how long it is until a time of :func:`time.monotonic`, if there is one."""
+    return None if deadline is None else deadline - time.monotonic()
+
+
+def done(unit: Unit, results: list[RunResult]) -> tuple[Unit, list[RunResult]]:
+    """Returns results with those runs of a unit that they are of; the others had no time left."""
+    return replace(unit, specs=unit.specs[: len(results)]), results
+
+
+def run_unit(unit: Unit, graphs: GraphSource | None = None, seconds: float | None = None) -> list[RunResult]:
     """Carries out the runs of a unit; a run that diverges is a failed one, not an error.
 
     Args:
         unit (Unit): The runs.
         graphs (GraphSource, optional): Where graphs come from, to share them between units. (default: a new one)
+        seconds (float, optional): After how long no further part of a population that is divided to fit into memory is
+            begun; the first runs have results then. (default: no limit)
     """
+    deadline = None if seconds is None else time.monotonic() + seconds
     graphs = GraphSource() if graphs is None else graphs
     if not unit.together:
         return [run(spec, graphs) for spec in unit.specs]
@@ -171,6 +185,8 @@ def run_unit(unit: Unit, graphs: GraphSource | None = None) -> list[RunResult]:
         del ends
         size = even_size(count, fitting(each, device, unit.max_memory))
         for start in range(0, count, size):
+            if start > 0 and deadline is not None and time.monotonic() > deadline:
+                break
             part = unit.specs[start : start + size]
             outcomes = train_population(_members(part, graphs, models), unit.max_memory, member_bytes=each)
             details = products | {"population": len(part)}

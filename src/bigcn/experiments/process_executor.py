@@ -16,7 +16,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, suppress
 
 from bigcn.datasets import DATASETS, get_spec
-from bigcn.experiments.execution import Unit, run_unit
+from bigcn.experiments.execution import Unit, done, run_unit, seconds_left
 from bigcn.experiments.graphs import GraphSource
 from bigcn.experiments.records import RunResult
 from bigcn.memory import keep_freed_memory
@@ -36,7 +36,7 @@ class ProcessExecutor:
 
     Args:
         processes (int): How many.
-        minutes (float, optional): After how long no further unit is begun. (default: no limit)
+        minutes (float, optional): After how long no further unit, nor part of one, is begun. (default: no limit)
     """
 
     def __init__(self, processes: int, minutes: float | None = None) -> None:
@@ -63,19 +63,20 @@ class ProcessExecutor:
             processes = [pool.submit(os.getpid) for pool in pools]
             try:
                 while True:
-                    if self.deadline is not None and time.monotonic() > self.deadline:
+                    left = seconds_left(self.deadline)
+                    if left is not None and left < 0:
                         waiting.clear()
                     # One ahead for each, so that none waits for the caller; not when time may be up before it begins.
-                    for ahead in range(2 if self.deadline is None else 1):
+                    for ahead in range(2 if left is None else 1):
                         for place, pool in enumerate(pools):
                             busy = sum(owner == place for owner, _ in running.values())
                             if busy <= ahead and (unit := waiting.next(place)) is not None:
-                                running[pool.submit(_run, unit)] = place, unit
+                                running[pool.submit(_run, unit, left)] = place, unit
                     if not running:
                         return
                     for future in wait(running, return_when=FIRST_COMPLETED).done:
                         _, unit = running.pop(future)
-                        yield unit, future.result()
+                        yield done(unit, future.result())
             except BrokenProcessPool:
                 raise ChildProcessError("a process that carried out runs died; finished runs are stored") from None
             finally:
@@ -152,5 +153,5 @@ def _end_with_caller() -> None:
         os._exit(1)
 
 
-def _run(unit: Unit) -> list[RunResult]:
-    return run_unit(unit, _graphs)
+def _run(unit: Unit, seconds: float | None) -> list[RunResult]:
+    return run_unit(unit, _graphs, seconds)
