@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from bigcn.training import population as module
+from bigcn.training import population_state
 from bigcn.training.population import train_population
 
 pytestmark = pytest.mark.usefixtures("double")
@@ -26,21 +27,28 @@ def test_members_stop_each_for_itself(monkeypatch, make_members, alone, assert_a
     assert sizes[-1] == 0
 
 
-def test_members_that_are_done_are_dropped_once_they_have_taken_as_long_as_that_takes(monkeypatch, make_members):
+@pytest.mark.parametrize(("captured", "sharers"), [(False, 1), (False, 5), (True, 1), (True, 5)])
+def test_members_that_are_done_are_dropped_once_they_have_taken_as_long_as_that_takes(
+    captured, sharers, monkeypatch, make_members
+):
+    """With others on the GPU they have sooner: all wait for them, and nobody for the host, which captures."""
     monkeypatch.setattr(module, "LOOK_EVERY", 3)
+    monkeypatch.setattr(population_state, "_captured", lambda call: call)
     members = make_members("gcn", case="features", seeds=range(12), epochs=200, patience=4)
+    more = 50 // sharers if captured else 0
+    monkeypatch.setattr(module, "CAPTURE_BYTES", 50 * module.bytes_per_member(members))
     found, drop = [], module.PopulationStep.drop
     monkeypatch.setattr(module.PopulationStep, "drop", lambda step, kept: found.append(len(kept)) or drop(step, kept))
-    epochs = [result.epochs for result in train_population(members)]
+    epochs = [result.epochs for result in train_population(members, capture=captured, sharers=sharers)]
     expected, size, idle = [], len(members), 0
     for epoch in range(3, max(epochs), 3):
         active = sum(end > epoch for end in epochs)
         idle += 3 * (size - active)
-        if idle > size:
+        if idle > size + more:
             expected.append(active)
             size, idle = active, 0
     assert found == expected
-    assert 1 < len(expected) < len({3 * (end // 3) for end in epochs})
+    assert 1 + (more <= 10) <= len(expected) < len({3 * (end // 3) for end in epochs})
 
 
 def test_memory_divides_a_population(monkeypatch, make_members, alone, assert_as_alone):

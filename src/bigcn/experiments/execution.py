@@ -188,7 +188,9 @@ def run_unit(unit: Unit, graphs: GraphSource | None = None, seconds: float | Non
             if start > 0 and deadline is not None and time.monotonic() > deadline:
                 break
             part = unit.specs[start : start + size]
-            outcomes = train_population(_members(part, graphs, models), unit.max_memory, member_bytes=each)
+            outcomes = train_population(
+                _members(part, graphs, models), unit.max_memory, member_bytes=each, sharers=graphs.sharers
+            )
             details = products | {"population": len(part)}
             results += [_result(outcome, started, details) for outcome in outcomes]
     return results

@@ -27,10 +27,11 @@ class GraphSource:
     and shared; what is shared is the very same tensor, which a population then keeps once.
 
     Args:
-        sharers (int, optional): How many processes divide the main memory among them. (default: :obj:`1`)
+        sharers (int, optional): How many processes divide the machine among them. (default: :obj:`1`)
     """
 
     def __init__(self, sharers: int = 1) -> None:
+        self.sharers = sharers
         self._kept_bytes = {device: size // sharers for device, size in KEPT_BYTES.items()}
         self._graphs: dict[tuple[str, str], Data] = {}
         self._features: OrderedDict[tuple[Any, ...], Tensor] = OrderedDict()

@@ -27,7 +27,8 @@ from bigcn.training.stacking import CannotStack
 #: After how many epochs the host looks which members still train; each look makes it wait for the GPU.
 LOOK_EVERY = 20
 #: What capturing a step anew takes, as the bytes of members that train for an epoch in the same time. With most models
-#: an H200 takes as long for that as it takes to move their bytes at some 0.6 TB/s.
+#: an H200 takes as long for that as it takes to move their bytes at some 0.6 TB/s. The host captures, so that others
+#: that share the GPU go on meanwhile, while members that are done keep all waiting.
 CAPTURE_BYTES = 2**37
 #: The share of free memory that a population may take on a GPU unless told otherwise, and the bytes on a CPU.
 GPU_SHARE, CPU_BYTES = 0.6, 4 * 2**30
@@ -60,6 +61,7 @@ def train_population(
     capture: bool | None = None,
     on_look: Callable[[int, int], None] | None = None,
     member_bytes: int | None = None,
+    sharers: int = 1,
 ) -> list[TrainResult | FloatingPointError]:
     """Trains all members at once; each gives what :func:`~bigcn.training.train` would give for it alone.
 
@@ -76,6 +78,7 @@ def train_population(
         on_look (Callable, optional): Called now and then with the epoch and the number of members that still train.
         member_bytes (int, optional): What :func:`~bigcn.training.population_state.bytes_per_member` found for members
             like these. (default: looked up)
+        sharers (int, optional): How many processes keep the GPU busy, this one among them. (default: :obj:`1`)
     """
     if not members:
         return []
@@ -91,7 +94,7 @@ def train_population(
     while start < len(members):
         part, too_many = members[start : start + size], False
         try:
-            results += _train_together(part, capture, each, on_look)
+            results += _train_together(part, capture, each * sharers, on_look)
         except torch.cuda.OutOfMemoryError:
             if size == 1:
                 raise
@@ -133,7 +136,7 @@ def even_size(count: int, most: int) -> int:
 
 
 def _train_together(
-    members: Sequence[Member], capture: bool, member_bytes: int, on_look: Callable[[int, int], None] | None
+    members: Sequence[Member], capture: bool, epoch_bytes: int, on_look: Callable[[int, int], None] | None
 ) -> list[TrainResult | FloatingPointError]:
     config, device = members[0].config, members[0].task.x.device
     start, idle = time.perf_counter(), 0
@@ -153,7 +156,7 @@ def _train_together(
                 # Members that are done are dropped once they have taken as many epochs as that costs: what the others
                 # have is copied, and the step captured.
                 idle += LOOK_EVERY * (step.size - active.numel())
-                cost = step.size + (CAPTURE_BYTES // member_bytes if step.capture else 0)
+                cost = step.size + (CAPTURE_BYTES // epoch_bytes if step.capture else 0)
                 if idle > cost and epoch < config.max_epochs:
                     evaluation.drop(active)
                     step.drop(active)
