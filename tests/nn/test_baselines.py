@@ -106,6 +106,14 @@ def test_weights_before_or_after_the_product_give_the_same(name, hidden, graph):
     torch.testing.assert_close(gradients(model, *graph), gradients(plain, *graph), rtol=1e-4, atol=1e-4)
 
 
+def test_another_number_in_a_layer_is_not_mistaken_for_the_first(graph):
+    model, plain = pair_of_models("GIN")
+    model(*graph)
+    for gin in (model, plain):
+        gin.convs[0].eps.fill_(0.5)
+    torch.testing.assert_close(model(*graph), plain(*graph), rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("name", WEIGHTED)
 def test_edge_weights_count(name, graph):
     x, edges = graph

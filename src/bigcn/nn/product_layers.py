@@ -17,7 +17,7 @@ from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.typing import Adj, OptTensor
 
-from bigcn.nn.cache import TensorCache, may_keep
+from bigcn.nn.cache import TensorCache, Unchanged, may_keep
 from bigcn.node_graphs import edges_of
 from bigcn.sparse import SparseMatrix, sparse_from_edges
 
@@ -32,15 +32,26 @@ def _by_product(name: str, conv: type[MessagePassing], **methods: Any) -> Any:
             return out
         x = kwargs["x"]
         x = x[0] if isinstance(x, tuple) else x
-        if self.products is None or not (self.products.given or may_keep(x)):
-            return edge_index.matmul(x)
-        product: Tensor = self.products.get((x, edge_index.value), None, lambda: edge_index.matmul(x))
-        return product
+        return _before_weights(self, x, edge_index, lambda: edge_index.matmul(x))
 
     # In the class itself, where PyG looks before it puts generated code in the place of `propagate`.
     # `products` keeps what a first layer makes of the input before any weight has a part in it.
     body = {"propagate": propagate, "products": None, "__doc__": conv.__doc__, "__module__": __name__}
     return type(name, (conv,), body | methods)
+
+
+def _before_weights(conv: Any, x: Tensor, graph: SparseMatrix, compute: Callable[[], Tensor]) -> Tensor:
+    """Returns what a layer makes of features before any weight has a part in it; of the input, it is kept."""
+    if conv.products is None:
+        return compute()
+    if conv.products.given:
+        found: Tensor = conv.products.result
+        return found
+    numbers = tuple(conv.buffers())
+    if not may_keep(x, *numbers):
+        return compute()
+    found = conv.products.get((x, graph.value), Unchanged(*numbers), compute)
+    return found
 
 
 def _narrows(conv: Any, graph: Any, weights: Any) -> bool:
@@ -61,10 +72,13 @@ def _sage(self: Any, x: Any, edge_index: Any, size: Any = None) -> Tensor:
 
 
 def _gin(self: Any, x: Any, edge_index: Any, size: Any = None) -> Tensor:
+    if not isinstance(edge_index, SparseMatrix):
+        out: Tensor = pyg.GINConv.forward(self, x, edge_index, size)
+        return out
     # Of a perceptron of two layers, as baselines have it, the first goes first.
     first, last = self.nn.lins
     if not _narrows(self, edge_index, first):
-        out: Tensor = pyg.GINConv.forward(self, x, edge_index, size)
+        out = self.nn(_before_weights(self, x, edge_index, lambda: edge_index.matmul(x) + (1 + self.eps) * x))
         return out
     x = F.linear(x, first.weight)
     out = last(self.nn.act(edge_index.matmul(x) + (1 + self.eps) * x + first.bias))
