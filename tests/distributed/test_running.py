@@ -137,12 +137,13 @@ def test_pairs_do_not_depend_on_the_number_of_processes(spread, graphs, tmp_path
     assert np.allclose(seen[0][-1], seen[2][-1], rtol=0, atol=1e-9)
 
 
-def test_dropout_drops_the_same_whatever_the_number_of_processes(spread, graphs, tmp_path):
+@pytest.mark.parametrize("drops_input", [False, True])
+def test_dropout_drops_the_same_whatever_the_number_of_processes(spread, graphs, tmp_path, drops_input):
     data, split = graphs.random()
     masks, losses = [], []
     for size in (1, 2, 3):
         partition_data(data, tmp_path / str(size), size, split=split, method="random")
-        found = spread("masks", size, shards=str(tmp_path / str(size)), p=0.3)
+        found = spread("masks", size, shards=str(tmp_path / str(size)), p=0.3, drops_input=drops_input)
         for epoch in (1, 2):
             for part in found:
                 part[f"epoch {epoch}"] = torch.stack(part["kept"][epoch], dim=1)

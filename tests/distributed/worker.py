@@ -102,7 +102,7 @@ def learn(
     return found
 
 
-def masks(processes: Processes, shards: str, p: float) -> dict[str, Any]:
+def masks(processes: Processes, shards: str, p: float, drops_input: bool) -> dict[str, Any]:
     """Dropout masks of two layers and two epochs, and a training run with dropout."""
     shard = open_shard(shards, processes)
     task = make_task("node", shard, processes, torch.float64, 0)
@@ -115,7 +115,7 @@ def masks(processes: Processes, shards: str, p: float) -> dict[str, Any]:
     run = train_shards(
         shards,
         processes,
-        model={"hidden_channels": 8, "dropout": p},
+        model={"hidden_channels": 8, "dropout": p, "drops_input": drops_input},
         config=TrainConfig(max_epochs=3, curves=True),
         dtype=torch.float64,
     )

@@ -93,7 +93,10 @@ def layer(conv, x, node_laplacian, feature_laplacian, weight=None, bias=None):
         b = one_sided(operator, f.feature_strength, f.feature_filter)
     weight = conv.lin.weight if weight is None else weight
     bias = conv.bias if bias is None else bias
-    out = recursion(x, a, b, f.p, f.iterations) @ weight.t()
+    filtered = recursion(x, a, b, f.p, f.iterations)
+    if conv.dropout is not None:
+        filtered = filtered * conv.dropout.mask
+    out = filtered @ weight.t()
     return out if bias is None else out + bias
 
 

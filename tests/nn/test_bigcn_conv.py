@@ -43,7 +43,7 @@ def differentiate(out, direction, leaves):
 
 
 def compare(oracle, conv, kind, x, edge_index, edge_weight=None, layout=torch.strided, order=None):
-    """Forward and every gradient of the layer against the dense recursion."""
+    """Forward and every gradient of the layer against the dense recursion, which is returned."""
     leaves = {"x": x.clone(), "weight": conv.lin.weight.detach().clone(), "bias": conv.bias.detach().clone()}
     if edge_weight is not None:
         leaves["edge_weight"] = edge_weight.clone()
@@ -75,6 +75,7 @@ def compare(oracle, conv, kind, x, edge_index, edge_weight=None, layout=torch.st
         if name == "logits":
             gradient = unpack(gradient, x.size(-1))
         assert oracle.distance(gradient, gradients[name]) < 1e-10, name
+    return expected
 
 
 @pytest.mark.parametrize("order", ["weights", "features"])
@@ -189,6 +190,34 @@ def test_entries_can_come_normalised(oracle, make_graph, make_layer, cached, wei
     n1 = torch.zeros(5, 5, dtype=torch.float64).index_put((edge_index[1], edge_index[0]), entries, accumulate=True)
     expected = oracle.layer(conv, x, torch.eye(5, dtype=torch.float64) - n1, None)
     assert oracle.distance(conv(x, edge_index, weight if weighted else None), expected) < 1e-10
+
+
+class Masked(torch.nn.Module):
+    """Dropout that always drops the same."""
+
+    def __init__(self, mask):
+        super().__init__()
+        self.mask = mask
+
+    def forward(self, x):
+        return x * self.mask if self.training else x
+
+
+@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize("layout", [torch.strided, torch.sparse_csr])
+@pytest.mark.parametrize("node_strength", [0.0, 1.8])
+@pytest.mark.parametrize("kind", GRAPHS)
+def test_filtered_features_are_dropped(oracle, make_graph, make_layer, kind, node_strength, layout, cached):
+    conv = make_layer(kind, 4, 3, p=3.0, node_strength=node_strength, dropout=0.4, cached=cached)
+    conv.dropout = Masked(2.0 * (torch.rand(7, 4, dtype=torch.float64) < 0.5))
+    x, edge_index = torch.randn(7, 4, dtype=torch.float64), make_graph(7, 9, isolated=1)
+    trained = compare(oracle, conv, kind, x, edge_index, layout=layout)
+    for _ in range(2):  # features that ask for no gradient are filtered once, if anything is kept
+        assert oracle.distance(conv(x, edge_index), trained) < 1e-10
+    evaluated = conv.eval()(x, edge_index)
+    conv.dropout = None
+    assert oracle.distance(evaluated, conv(x, edge_index)) < 1e-10
+    assert oracle.distance(evaluated, trained) > 1e-3
 
 
 def test_a_strength_of_zero_switches_a_direction_off(make_graph):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from bigcn import BiGCN
-from bigcn.nn.product_layers import Dropout
+from bigcn.nn.product_layers import Dropout, FeatureDropout
 
 
 @pytest.mark.parametrize("p", [0.0, 0.2, 0.5, 0.9])
@@ -47,3 +47,40 @@ def test_the_model_drops_that_way():
     model = BiGCN(4, 8, 2, 3, dropout=0.3)
     assert isinstance(model.dropout, Dropout)
     assert model.dropout.p == 0.3
+
+
+def test_of_features_that_are_mostly_zero_the_others_are_drawn():
+    torch.manual_seed(0)
+    x = torch.where(torch.rand(400, 500) < 0.1, torch.rand(400, 500) + 0.5, 0)
+    dropout = FeatureDropout(0.4)
+    first, second = dropout(x), dropout(x)
+    assert not torch.equal(first, second)
+    for out in (first, second):
+        assert not (out[x == 0]).any()
+        kept = out != 0
+        torch.testing.assert_close(out[kept], x[kept] / 0.6)
+        # Six standard deviations of a binomial of 20,000 draws.
+        assert abs(float(kept[x != 0].double().mean()) - 0.6) < 6 * (0.24 / int((x != 0).sum())) ** 0.5
+    x.mul_(2)  # edited in place: what was kept of it no longer counts
+    again = dropout(x)
+    torch.testing.assert_close(again[again != 0], x[again != 0] / 0.6)
+    assert dropout.eval()(x) is x
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_the_input_is_dropped_if_asked_for(cached):
+    torch.manual_seed(0)
+    x, edge_index = torch.randn(9, 4), torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])
+    settings = {"dropout": 0.5, "cached": cached, "feature_graph": "none"}
+    usual, dropping = BiGCN(4, 8, 2, 3, **settings), BiGCN(4, 8, 2, 3, drops_input=True, **settings)
+    assert [conv.dropout is not None for conv in dropping.convs] == [True, False]
+    assert dropping.convs[0].dropout.p == 0.5
+    assert all(conv.dropout is None for conv in usual.convs)
+    first, second = (dropping.convs[0](x, edge_index) for _ in range(2))
+    assert not torch.equal(first, second)
+    usual.load_state_dict(dropping.state_dict())
+    torch.testing.assert_close(usual.eval()(x, edge_index), dropping.eval()(x, edge_index))
+
+
+def test_nothing_is_dropped_with_a_probability_of_zero():
+    assert BiGCN(4, 8, 2, 3, dropout=0.0, drops_input=True).convs[0].dropout is None

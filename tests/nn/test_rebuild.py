@@ -28,11 +28,14 @@ GRAPHS: dict[str, object] = {
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
 def test_there_and_back(graph: str | FeatureGraph | Tensor):
     torch.manual_seed(0)
-    model = BiGCN(12, 8, 2, 3, dropout=0.5, jk="max", feature_graph=graph, check_low_pass=False).eval()
+    model = BiGCN(
+        12, 8, 2, 3, dropout=0.5, drops_input=True, jk="max", feature_graph=graph, check_low_pass=False
+    ).eval()
     arguments = json.loads(json.dumps(describe_bigcn(model)))
     again = build_bigcn(arguments, model.state_dict())
     assert torch.equal(model(X, EDGES), again(X, EDGES))
     assert describe_bigcn(again) == arguments
+    assert again.convs[0].dropout.p == 0.5
     # Another graph than the one it was made on, where a graph that was kept must not be computed anew.
     assert torch.equal(model(X[:20] + 1, EDGES % 20), again(X[:20] + 1, EDGES % 20))
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from bigcn import BiGCN
 from bigcn.training import population as module
 from bigcn.training import population_state
 from bigcn.training.population import train_population
@@ -115,6 +116,18 @@ def test_members_drop_apart(make_members):
     for one, other in zip(*(member.model.parameters() for member in same), strict=True):
         assert torch.equal(one, other)
     first, second = train_population([replace(m, config=replace(m.config, curves=True)) for m in same])
+    assert first.curves["loss"] != second.curves["loss"]
+
+
+def test_members_drop_their_inputs_apart(make_members):
+    members = make_members("bigcn:none", seeds=(1, 1), epochs=3, curves=True)
+    dropping = []
+    for member in members:
+        model = BiGCN(**{**member.model.arguments, "dropout": 0.5, "drops_input": True}).double()
+        model.load_state_dict(member.model.state_dict())
+        model.dropout.p = 0.0  # between the layers
+        dropping.append(replace(member, model=model, task=members[0].task))
+    first, second = train_population(dropping)
     assert first.curves["loss"] != second.curves["loss"]
 
 

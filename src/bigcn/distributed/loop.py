@@ -141,12 +141,15 @@ class counted_dropout:
     """
 
     def __init__(self, model: BiGCN, rows: Tensor, seed: int) -> None:
-        self._model, self._usual = model, model.dropout
+        self._places = [model, *(conv for conv in model.convs if conv.dropout is not None)]
+        self._usual = [place.dropout for place in self._places]
         self._counted = CountedDropout(model.dropout.p, rows, key(DROPOUT_STREAM, seed))
 
     def __enter__(self) -> CountedDropout:
-        self._model.dropout = self._counted
+        for place in self._places:
+            place.dropout = self._counted
         return self._counted
 
     def __exit__(self, *error: object) -> None:
-        self._model.dropout = self._usual
+        for place, usual in zip(self._places, self._usual, strict=True):
+            place.dropout = usual

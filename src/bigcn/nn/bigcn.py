@@ -40,6 +40,8 @@ class BiGCN(BasicGNN):
         out_channels (int, optional): If not set to :obj:`None`, will apply a final linear transformation to convert
             hidden node embeddings to output size :obj:`out_channels`. (default: :obj:`None`)
         dropout (float, optional): Dropout probability, applied between the layers. (default: :obj:`0.`)
+        drops_input (bool, optional): Whether dropout also comes before the weights of the first layer, see
+            :class:`~bigcn.nn.BiGCNConv`. (default: :obj:`False`)
         act, act_first, act_kwargs, norm, norm_kwargs, jk: See :class:`torch_geometric.nn.models.basic_gnn.BasicGNN`.
         gcn_layers (int, optional): How many of the layers, counted from the top, are
             :class:`torch_geometric.nn.GCNConv` instead. (default: :obj:`0`)
@@ -86,6 +88,7 @@ class BiGCN(BasicGNN):
         out_channels: int | None = None,
         dropout: float = 0.0,
         *,
+        drops_input: bool = False,
         gcn_layers: int = 0,
         feature_graph: str | FeatureGraph | Tensor = "spectral",
         hidden_feature_graph: str | None = None,
@@ -115,6 +118,7 @@ class BiGCN(BasicGNN):
             out_channels,
             dropout,
             bigcn_layers=num_layers - gcn_layers,
+            input_dropout=dropout if drops_input else 0.0,
             feature_graph=feature_graph,
             hidden_feature_graph=hidden_feature_graph,
             feature_filter=first,
@@ -132,6 +136,7 @@ class BiGCN(BasicGNN):
             "num_layers": num_layers,
             "out_channels": out_channels,
             "dropout": dropout,
+            "drops_input": drops_input,
             "gcn_layers": gcn_layers,
             "feature_graph": feature_graph if isinstance(feature_graph, str) else None,
             "hidden_feature_graph": hidden_feature_graph,
@@ -147,6 +152,7 @@ class BiGCN(BasicGNN):
         in_channels: int,
         out_channels: int,
         bigcn_layers: int,
+        input_dropout: float,
         feature_graph: str | FeatureGraph | Tensor,
         hidden_feature_graph: str | None,
         hidden_feature_filter: FilterForm,
@@ -168,6 +174,8 @@ class BiGCN(BasicGNN):
                 kwargs["node_strength"] = hidden_node_strength
             elif feature_graph == "none" or (by_name and feature_graph == first):
                 kwargs["check_low_pass"] = False  # the first layer has said it
+        else:
+            kwargs["dropout"] = input_dropout
         return BiGCNConv(in_channels, out_channels, feature_graph=feature_graph, **kwargs)
 
     def forward(

@@ -18,6 +18,7 @@ from bigcn.filters import FeatureOperator, FilterForm, Hop
 from bigcn.nn.cost import weights_first
 from bigcn.nn.feature_product import feature_product, filled, filling_pays
 from bigcn.nn.kept_input import KeepsInput, count_edges
+from bigcn.nn.product_layers import Dropout, FeatureDropout
 from bigcn.nn.two_way_filter import TwoWayFilter
 from bigcn.node_graphs import SpreadGraph, check_adjacency, edges_of, normalized_graph, symmetric_normalization
 from bigcn.sparse import SparseMatrix, is_sparse
@@ -65,6 +66,9 @@ class BiGCNConv(KeepsInput, MessagePassing):
             array that a tensor was made from, are not seen. (default: :obj:`False`)
         bias (bool, optional): If set to :obj:`False`, the layer will not learn an additive bias.
             (default: :obj:`True`)
+        dropout (float, optional): The share of the filtered features that is dropped in training, before the weights.
+            Features are then filtered first, and kept so if :obj:`cached` and there is nothing to learn about the
+            filter. (default: :obj:`0.0`)
         feature_graph_kwargs (dict, optional): Arguments of the feature graph named. (default: :obj:`None`)
         normalize (bool, optional): If set to :obj:`False`, takes the edge weights as the entries of
             :math:`\mathbf{N}_1 = \mathbf{I} - \mathbf{L}_1`. (default: :obj:`True`)
@@ -98,6 +102,7 @@ class BiGCNConv(KeepsInput, MessagePassing):
         feature_operator: FeatureOperator = "laplacian",
         cached: bool = False,
         bias: bool = True,
+        dropout: float = 0.0,
         feature_graph_kwargs: dict[str, Any] | None = None,
         normalize: bool = True,
         tolerance: float = 1e-5,
@@ -136,6 +141,7 @@ class BiGCNConv(KeepsInput, MessagePassing):
         )
         self.lin = Linear(in_channels, out_channels, bias=False, weight_initializer="glorot")
         self.bias = Parameter(torch.empty(out_channels)) if bias else None
+        self.dropout: torch.nn.Module | None = (FeatureDropout if cached else Dropout)(dropout) if dropout else None
         self._make_caches()
 
         if check_low_pass:
@@ -205,20 +211,24 @@ class BiGCNConv(KeepsInput, MessagePassing):
 
     def _filter_and_multiply(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor, weight: Tensor) -> Tensor:
         if self._filtered.given:
-            return feature_product(self._filtered.result, weight.mT)
+            return feature_product(self._dropped(self._filtered.result), weight.mT)
         hop = self._node_hop(x, edge_index, edge_weight)
         operand = self._feature_operand(x, edge_index, edge_weight, hop)
         if (versions := self._filter_versions(x, edge_index, edge_weight)) is not None:
             filtered: Tensor = self._filtered.get(
                 (x, edge_index, edge_weight), versions, lambda: self._filtered_once(x, operand, hop)
             )
-            return feature_product(filtered, weight.mT)
+            return feature_product(self._dropped(filtered), weight.mT)
         resolvent = self._resolvent(edge_index, edge_weight, hop)
-        if self._weights_first(x, edge_index):
+        if not self._drops and self._weights_first(x, edge_index):
             blocks, mixing = self._along_features(weight, operand)
             blocks, premixed = self.filter.mix_before_product(blocks, mixing)
             return self.filter.along_nodes(self._multiply(x, blocks), premixed, hop, resolvent)
-        return self._filter(x, operand, hop, resolvent) @ weight
+        x = x.to_dense() if is_sparse(x) else x
+        return self._dropped(self._filter(x, operand, hop, resolvent)) @ weight
+
+    def _dropped(self, filtered: Tensor) -> Tensor:
+        return filtered if self.dropout is None else self.dropout(filtered)
 
     def _filtered_once(self, x: Tensor, operand: Operand, hop: Hop) -> Tensor:
         out = self._filter(x, operand, hop).detach()

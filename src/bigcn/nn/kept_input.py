@@ -3,6 +3,7 @@
 from collections.abc import Hashable
 
 from torch import Tensor
+from torch.nn import Module
 from torch_geometric.typing import Adj, OptTensor
 
 from bigcn.dense_filter import dense_pays, dense_resolvent
@@ -25,6 +26,7 @@ class KeepsInput:
     cached: bool
     normalize: bool
     training: bool
+    dropout: Module | None
     explain: bool | None
     feature_graph: FeatureGraph
     filter: TwoWayFilter
@@ -42,7 +44,7 @@ class KeepsInput:
         """Returns what the filter is made of if filtered features are kept, or :obj:`None` if not.
 
         They are in training, where they are asked for in every step, if there is nothing to learn about the filter and
-        the one product that is left takes less than filtering the weights.
+        the one product that is left takes less than filtering the weights, or some of them are dropped in every step.
         """
         if x.dim() != 2 or is_sparse(x) or self.explain or not self._may_cache(x, edge_index, edge_weight):
             return None
@@ -52,11 +54,17 @@ class KeepsInput:
         known = self.training or self._filtered.knows((x, edge_index, edge_weight))
         if not known or not self._may_cache(*numbers):
             return None
-        sparse = self._sparse_features(x)
-        entries = None if sparse is None else sparse.col.numel()
-        if not filter_once(self.feature_graph, self.filter, x, count_edges(edge_index), entries):
-            return None
+        if not self._drops:
+            sparse = self._sparse_features(x)
+            entries = None if sparse is None else sparse.col.numel()
+            if not filter_once(self.feature_graph, self.filter, x, count_edges(edge_index), entries):
+                return None
         return self.feature_graph, self.normalize, Unchanged(*numbers)
+
+    @property
+    def _drops(self) -> bool:
+        """Whether a part of the filtered features is dropped, so that these come before the weights."""
+        return self.dropout is not None and self.training
 
     def _feature_operand(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor, hop: Hop) -> Operand:
         """Returns the tensors of the feature graph, computed from the input where it asks for that."""

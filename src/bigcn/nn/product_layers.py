@@ -137,6 +137,35 @@ class Dropout(torch.nn.Dropout):
         return drop(input, self.p, self.training)
 
 
+def drop_features(x: Tensor, p: float, training: bool, entries: TensorCache) -> Tensor:
+    """Drops entries of features that are the same in every step; where most are zero, it draws for the others alone.
+
+    Args:
+        x (torch.Tensor): The features.
+        p (float): The share that is dropped.
+        training (bool): Whether anything is.
+        entries (TensorCache): Where it is kept which are not zero.
+    """
+    if not training or p == 0 or x.is_cuda or not may_keep(x):
+        return drop(x, p, training)
+    positions = entries.get((x,), None, lambda: _few_entries(x))
+    if positions is None:
+        return drop(x, p, training)
+    kept = drop(x.reshape(-1).index_select(0, positions), p, training)
+    return torch.zeros(x.numel(), dtype=x.dtype).index_copy(0, positions, kept).view(x.shape)
+
+
+class FeatureDropout(Dropout):
+    """Dropout by :func:`drop_features`."""
+
+    def __init__(self, p: float) -> None:
+        super().__init__(p)
+        self._entries = TensorCache(1)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return drop_features(input, self.p, self.training, self._entries)
+
+
 def _few_entries(x: Tensor) -> Tensor | None:
     """Returns where the entries that are not zero stand, unless these are many."""
     if int(torch.count_nonzero(x)) > x.numel() // 4:
@@ -160,14 +189,9 @@ class KeepsGraph:
         return name in caches and caches[name].given
 
     def drop_input(self, x: Tensor, p: float, training: bool) -> Tensor:
-        """Drops entries of the features; where most are zero, it draws for the others alone."""
-        if not training or p == 0 or x.is_cuda or not may_keep(x):
-            return drop(x, p, training)
-        positions = self.keep("entries", (x,), None, lambda: _few_entries(x))
-        if positions is None:
-            return drop(x, p, training)
-        kept = drop(x.reshape(-1).index_select(0, positions), p, training)
-        return torch.zeros(x.numel(), dtype=x.dtype).index_copy(0, positions, kept).view(x.shape)
+        """Drops entries of the features, see :func:`drop_features`."""
+        caches: dict[str, TensorCache] = self.__dict__.setdefault("_caches", {})
+        return drop_features(x, p, training, caches.setdefault("entries", TensorCache()))
 
     def may_keep_graph(self, *tensors: Any) -> bool:
         """Tells whether layers may work with what is kept of a graph: not where arguments of their own say how they
