@@ -122,6 +122,50 @@ def test_what_was_lacking_counts_once_it_has_run(folder):
     assert all(cell.scores() for cell in work.cells())
 
 
+def drop_rows(path: Path, gone: dict[str, str]) -> int:
+    """Takes rows out of a table and returns how many."""
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    kept = [row for row in rows if not gone.items() <= row.items()]
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(kept)
+    return len(rows) - len(kept)
+
+
+@pytest.mark.parametrize("wins", [False, True])
+def test_candidates_that_came_later_are_lacking_and_chosen_if_they_win(folder, tmp_path, wins):
+    experiment = EXPERIMENTS["noise-rate"]
+    (gcn,) = (contender for contender in experiment.contenders if contender.name == "gcn")
+    before = planned().choice(experiment.series[0], gcn)
+    later = next(candidate for candidate in gcn.candidates if candidate is not before)
+    assert drop_rows(folder / "candidates.csv", {"dataset": "cora", "task": "node", "candidate": later.describe()}) == 1
+    work = empty(read_record(folder))
+    assert work.choice(experiment.series[0], gcn) is None
+    # What stands was chosen without it, and the page says so.
+    assert work.rows() == empty(read_record(folder)).rows()
+    assert len(work.rows()) == len(planned().rows())
+    write_reproduction(work, folder, tmp_path / "page.md")
+    missing = (tmp_path / "page.md").read_text().partition("## What is missing")[2].partition("\n## ")[0]
+    assert (
+        "- GCN: candidates of today on Cora (noise level); what stands there was chosen from those of before."
+        in missing
+    )
+
+    lacking = work.lacking()
+    specs = lacking.choosing()
+    assert [(spec.dataset, spec.case, spec.seed) for spec in specs] == [
+        ("cora", "noise-level", seed) for seed in SETTING.choice_seeds
+    ]
+    assert lacking.missing()[0] == 3
+    for spec in specs:
+        lacking._known[spec.key] = replace(made_up(spec), metrics={"accuracy": 0.5, "val_accuracy": float(wins)})
+    assert lacking.choice(experiment.series[0], gcn) is (later if wins else before)
+    assert len(lacking.reporting()) == (len(experiment.series[0].values) * len(SEEDS) if wins else 0)
+    assert lacking.about(work.experiments).chosen_before() == []
+
+
 def test_one_amount_alone_can_be_lacking(folder):
     (folder / "candidates.csv").unlink()
     gone = {"model": "gat", "dataset": "photo", "value": "0.6"}

@@ -68,8 +68,9 @@ class Reproduction:
             self._spec(*series.decided_at, candidate, seed)
             for experiment, series, contender in self._contests()
             if len(candidates := contender.among(series.task)) > 1
-            and not (self._trusting and self._wanted(experiment, series, contender))
+            and not (self._trusting and self._is_settled(experiment, series, contender))
             for candidate in candidates
+            if not (self._trusting and self.validation(*series.decided_at, candidate) is not None)
             for seed in self.setting.choice_seeds
         )
 
@@ -88,12 +89,15 @@ class Reproduction:
         )
 
     def lacking(self) -> "Reproduction":
-        """Returns what neither the store nor the record has with the scores of all seeds; only that is run then."""
+        """Returns what neither the store nor the record has with the scores of all seeds, and choices whose candidates
+        are known in part; only that is run then.
+        """
         other = self.about(
             [
                 replace(experiment, series=(series,), contenders=(contender,))
                 for experiment, series, contender in self._contests()
                 if (candidate := self._wanted(experiment, series, contender)) is None
+                or not self._is_settled(experiment, series, contender)
                 or not all(
                     self._has_seeds(experiment, series, contender, candidate, v) for v in series.values or (None,)
                 )
@@ -119,6 +123,26 @@ class Reproduction:
                 best = (mean, candidate)
         assert best is not None
         return best[1]
+
+    def chosen_before(self) -> list[tuple[Series, Contender]]:
+        """Returns where candidates have not all run, so that what is recorded was chosen from others."""
+        return list(
+            {
+                (series.decided_at, contender.name): (series.decided_at[0], contender)
+                for experiment, series, contender in self._contests()
+                if self.record.chosen(experiment, series, contender) is not None
+                and not self._is_settled(experiment, series, contender)
+            }.values()
+        )
+
+    def _is_settled(self, experiment: Experiment, series: Series, contender: Contender) -> bool:
+        """Tells whether it is known what validation chooses: from all candidates, or so long as the record has none of
+        them, from the record. Where it has some, others have come since.
+        """
+        known = [self.validation(*series.decided_at, candidate) for candidate in contender.among(series.task)]
+        if any(mean is not None for mean in known) and len(known) > 1:
+            return None not in known
+        return self._wanted(experiment, series, contender) is not None
 
     def _chosen(self, experiment: Experiment, series: Series, contender: Contender) -> Candidate | None:
         return self.choice(series, contender)
