@@ -127,7 +127,7 @@ def drop(x: Tensor, p: float, training: bool) -> Tensor:
     if x.is_cuda or not training or not 0 < p < 1 or x.dtype.itemsize < 4:
         return F.dropout(x, p, training)
     # PyTorch's Bernoulli generator takes several times as long as its uniform one.
-    return x * ((torch.rand_like(x) >= p).to(x.dtype) / (1 - p))
+    return x * torch.rand_like(x).ge_(p).div_(1 - p)
 
 
 class Dropout(torch.nn.Dropout):
