@@ -127,7 +127,10 @@ def drop(x: Tensor, p: float, training: bool) -> Tensor:
     if x.is_cuda or not training or not 0 < p < 1 or x.dtype.itemsize < 4:
         return F.dropout(x, p, training)
     # PyTorch's Bernoulli generator takes several times as long as its uniform one.
-    return x * torch.rand_like(x).ge_(p).div_(1 - p)
+    noise = torch.rand_like(x)
+    # In place, unless it is that of a population, for which PyTorch knows no such comparison.
+    mapped = torch._C._functorch.is_functorch_wrapped_tensor(noise)
+    return x * ((noise >= p).to(x.dtype) if mapped else noise.ge_(p)).div_(1 - p)
 
 
 class Dropout(torch.nn.Dropout):
