@@ -39,6 +39,15 @@ def test_rows_and_columns_are_drawn_apart_and_anew():
     assert torch.linalg.matrix_rank(first) == 64
 
 
+def test_compiled_and_mapped_it_drops_without_a_word(recwarn):
+    compiled = torch.compile(Dropout(0.5), backend="eager", fullgraph=True)
+    mapped = torch.func.vmap(Dropout(0.5), randomness="different")
+    for out in (compiled(torch.ones(200, 300)), mapped(torch.ones(2, 100, 300))):
+        assert set(out.unique().tolist()) == {0.0, 2.0}
+        assert abs(float(out.mean()) - 1) < 0.03
+    assert not [warning for warning in recwarn if "performance" in str(warning.message)]
+
+
 def test_everything_may_be_dropped():
     assert torch.equal(Dropout(1.0)(torch.ones(3, 4)), torch.zeros(3, 4))
 

@@ -128,9 +128,9 @@ def drop(x: Tensor, p: float, training: bool) -> Tensor:
         return F.dropout(x, p, training)
     # PyTorch's Bernoulli generator takes several times as long as its uniform one.
     noise = torch.rand_like(x)
-    # In place, unless it is that of a population, for which PyTorch knows no such comparison.
-    mapped = torch._C._functorch.is_functorch_wrapped_tensor(noise)
-    return x * ((noise >= p).to(x.dtype) if mapped else noise.ge_(p)).div_(1 - p)
+    # In place, but for a population, for which PyTorch knows no such comparison, and a compiler, which fuses it.
+    in_place = not torch.compiler.is_compiling() and not torch._C._functorch.is_functorch_wrapped_tensor(noise)
+    return x * (noise.ge_(p) if in_place else (noise >= p).to(x.dtype)).div_(1 - p)
 
 
 class Dropout(torch.nn.Dropout):
