@@ -2,19 +2,24 @@
 
 Run:  BIGCN_DATA=... python benchmarks/other_forms.py
 
-Strengths learned by gradient, one of each layer or a mixture of several, dropout on the input, and features that are
-centred or standardised beforehand; each beside the exact filter as it is, without a feature graph and with the leading
-eigenvectors of the features. Three seeds, the split of the paper, test data never looked at.
+Strengths learned by gradient, one of each layer or a mixture of several, dropout on the input before the filter,
+features that are centred or standardised beforehand, other low-pass filters and other normalisations of the node graph;
+each beside the exact filter as it is, without a feature graph and with the leading eigenvectors of the features. Three
+seeds, the split of the paper, test data never looked at.
 """
 
 import argparse
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.polynomial.chebyshev import chebinterpolate
 from torch import Tensor
 from torch.nn import Parameter
+from torch_geometric.utils import add_self_loops, degree
 
 from bigcn.datasets import load_dataset, make_split
 from bigcn.experiments.paper import CHOICE_SEEDS
@@ -42,6 +47,10 @@ class Form:
         rank (int, optional): The number of leading eigenvectors, or zero for no feature graph. (default: :obj:`0`)
         drops_input (bool, optional): Whether dropout also comes before the first layer. (default: :obj:`False`)
         scaling (str, optional): :obj:`"centred"`, :obj:`"standardised"` or nothing. (default: nothing)
+        shape (str, optional): :obj:`"resolvent"`, its :obj:`"square"`, the :obj:`"heat"` kernel, the strength its time,
+            or two :obj:`"hops"`. (default: :obj:`"resolvent"`)
+        graph (str, optional): :obj:`"symmetric"`, with :obj:`"loops"`, or :obj:`"walk"`, a random walk's.
+            (default: :obj:`"symmetric"`)
     """
 
     name: str
@@ -50,6 +59,8 @@ class Form:
     rank: int = 0
     drops_input: bool = False
     scaling: str = ""
+    shape: str = "resolvent"
+    graph: str = "symmetric"
 
 
 FORMS = (
@@ -64,7 +75,21 @@ FORMS = (
     Form("standardised features", scaling="standardised"),
     Form("leading eigenvectors", rank=64),
     Form("leading eigenvectors, dropout on the input", rank=64, drops_input=True),
+    Form("squared filter, strength 2", 2.0, shape="square"),
+    Form("heat kernel, time 2", 2.0, shape="heat"),
+    Form("heat kernel, time 4", 4.0, shape="heat"),
+    Form("two hops", shape="hops"),
+    Form("self-loops", graph="loops"),
+    Form("random walk", graph="walk"),
 )
+#: What each shape lets through of a frequency, for a strength.
+SHAPES: dict[str, Callable[[Any, float], Any]] = {
+    "square": lambda mu, s: (1 + s * mu) ** -2.0,
+    "heat": lambda mu, s: np.exp(-s * mu),
+    "hops": lambda mu, s: (1 - mu) ** 2,
+}
+#: The degree of a polynomial that is far more exact than the tolerance for all of them.
+SHAPE_DEGREE = 24
 
 
 class Learned(torch.nn.Module):
@@ -92,17 +117,30 @@ class Learned(torch.nn.Module):
         return 2 * halves * powers / root
 
 
+def coefficients(form: Form) -> Tensor:
+    """Returns the Chebyshev coefficients of a filter whose strength stays as it is."""
+    if form.shape == "resolvent":
+        return resolvent_coefficients(form.strength, tolerance=TOLERANCE)[:, 1].float()
+    response = SHAPES[form.shape]
+    found = chebinterpolate(lambda nu: response(1 - nu, form.strength), SHAPE_DEGREE)
+    return torch.from_numpy(found).float()
+
+
 class Network(torch.nn.Module):
     """Two layers, each an exact filter along the nodes and a product with weights."""
 
-    def __init__(self, form: Form, graph: SparseMatrix, vectors: Tensor | None, features: int, classes: int) -> None:
+    def __init__(
+        self, form: Form, graph: SparseMatrix, root: Tensor, vectors: Tensor | None, features: int, classes: int
+    ) -> None:
         super().__init__()
         self.form, self.graph, self.vectors = form, graph, vectors
+        # A random walk's filter is the symmetric one between roots of the degrees.
+        self.root = root if form.graph == "walk" else None
         sizes = ((features, HIDDEN), (HIDDEN, classes))
         self.weights = torch.nn.ParameterList(torch.nn.init.xavier_uniform_(torch.empty(size)) for size in sizes)
         self.biases = torch.nn.ParameterList(torch.zeros(size[1]) for size in sizes)
         self.learned = torch.nn.ModuleList([Learned(form), Learned(form)] if form.learned else [])
-        self.fixed = resolvent_coefficients(form.strength, tolerance=TOLERANCE)[:, 1].float()
+        self.fixed = coefficients(form)
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
         for number, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
@@ -110,7 +148,9 @@ class Network(torch.nn.Module):
                 x = F.dropout(x, 0.5, self.training)
             if not number and self.vectors is not None:
                 weight = self.vectors @ (self.vectors.t() @ weight)
-            x = chebyshev_filter(self.graph, self._coefficients(number), [x @ weight]) + bias
+            x = x @ weight if self.root is None else self.root * (x @ weight)
+            x = chebyshev_filter(self.graph, self._coefficients(number), [x])
+            x = (x if self.root is None else x / self.root) + bias
             x = x if number else x.relu()
         return x
 
@@ -132,13 +172,16 @@ def measure(name: str, form: Form, weight_decay: float) -> dict[str, Any]:
         x = x - x.mean(0)
         x = x / x.std(0).clamp(min=1e-6) if form.scaling == "standardised" else x
     data.x = x
+    if form.graph == "loops":
+        data.edge_index = add_self_loops(data.edge_index, num_nodes=data.num_nodes)[0]
     graph = normalized_graph(data.edge_index, None, data.num_nodes)
+    root = degree(data.edge_index[0], data.num_nodes).clamp(min=1).sqrt().unsqueeze(1)
     vectors = SpectralGraph.from_data(x, data.edge_index, rank=form.rank).vectors if form.rank else None
     task = NodeClassification(data, make_split(data, name, "authors"))
     scores, learned = [], []
     for seed in CHOICE_SEEDS:
         with seeded(seed):
-            model = Network(form, graph, vectors, task.num_features, task.num_outputs)
+            model = Network(form, graph, root, vectors, task.num_features, task.num_outputs)
         config = TrainConfig(weight_decay=weight_decay, max_epochs=1_000)
         scores.append(train(model, task, config, seed).score)
         learned.append(model.strengths())
