@@ -9,6 +9,8 @@ seeds, the split of the paper, test data never looked at.
 """
 
 import argparse
+import json
+import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -29,11 +31,12 @@ from bigcn.node_graphs import normalized_graph
 from bigcn.sparse import SparseMatrix, chebyshev_filter
 from bigcn.tasks import NodeClassification
 from bigcn.training import TrainConfig, seeded, train
-from common import store
+from common import RESULTS, store
 
 #: What a mixture mixes; the last is also the largest strength that can be learned.
 STRENGTHS = (0.0, 2.0, 5.0, 10.0, 40.0)
 HIDDEN, TOLERANCE = 64, 1e-3
+NAME = "other-forms"
 
 
 @dataclass(frozen=True)
@@ -195,15 +198,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--graphs", default="cora")
     parser.add_argument("--weight-decays", default="0.002,0.007")
+    parser.add_argument(
+        "--only", metavar="PATTERN", help="forms whose name this is found in, added to the results that are there"
+    )
     options = parser.parse_args()
-    rows = [
+    found = [
         measure(name, form, float(decay))
         for name in options.graphs.split(",")
         for decay in options.weight_decays.split(",")
         for form in FORMS
+        if re.search(options.only or "", form.name)
     ]
+    places = {_place(row) for row in found}
+    known = json.loads((RESULTS / f"{NAME}.json").read_text())["rows"] if options.only else []
+    rows = [{**asdict(Form("")), **row} for row in known if _place(row) not in places] + found
     command = f"python benchmarks/other_forms.py --graphs {options.graphs} --weight-decays {options.weight_decays}"
-    print(f"stored in results/{store('other-forms', command, rows).name}")
+    print(f"stored in results/{store(NAME, command, rows).name}")
+
+
+def _place(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["graph"], row["name"], row["weight_decay"]
 
 
 if __name__ == "__main__":
