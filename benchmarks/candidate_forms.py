@@ -180,7 +180,7 @@ def closest(behind: np.ndarray, count: int, starts: int = 10) -> tuple[float, tu
 
 def added(stored: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Returns stored rows and new ones, the new one of two that are about the same."""
-    found = {tuple(value for key, value in row.items() if key != "validation"): row for row in [*stored, *new]}
+    found = {(row["graph"], row["case"], *_key(row)): row for row in [*stored, *new]}
     return list(found.values())
 
 

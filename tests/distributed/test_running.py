@@ -149,6 +149,7 @@ def test_dropout_drops_the_same_whatever_the_number_of_processes(spread, graphs,
                 part[f"epoch {epoch}"] = torch.stack(part["kept"][epoch], dim=1)
         masks.append(torch.stack([graphs.by_row(found, f"epoch {epoch}") for epoch in (1, 2)]))
         losses.append(found[0]["losses"])
+        assert all(part["evaluates"] for part in found), "a model that was trained drops nothing any more"
     assert torch.equal(masks[0], masks[1])
     assert torch.equal(masks[0], masks[2])
     assert np.allclose(losses[0], losses[1], rtol=0, atol=1e-9)

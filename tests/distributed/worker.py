@@ -119,7 +119,8 @@ def masks(processes: Processes, shards: str, p: float, drops_input: bool) -> dic
         config=TrainConfig(max_epochs=3, curves=True),
         dtype=torch.float64,
     )
-    return {"rows": task.rows, "kept": kept, "losses": run.result.curves["loss"]}
+    evaluates = not any(part.training for part in run.model.modules())
+    return {"rows": task.rows, "kept": kept, "losses": run.result.curves["loss"], "evaluates": evaluates}
 
 
 def run(

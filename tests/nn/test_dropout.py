@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from bigcn import BiGCN
+from bigcn import BiGCN, BiGCNConv
+from bigcn.nn.cache import caches_of
 from bigcn.nn.product_layers import Dropout, FeatureDropout
 
 
@@ -89,6 +90,36 @@ def test_the_input_is_dropped_if_asked_for(cached):
     assert not torch.equal(first, second)
     usual.load_state_dict(dropping.state_dict())
     torch.testing.assert_close(usual.eval()(x, edge_index), dropping.eval()(x, edge_index))
+
+
+@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize("channels", [(40, 4), (4, 40)])
+def test_dropout_alone_can_be_in_training(channels, cached):
+    torch.manual_seed(0)
+    x, edge_index = torch.randn(9, channels[0]), torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])
+    conv = BiGCNConv(*channels, dropout=0.5, cached=cached).eval()
+    assert torch.equal(conv(x, edge_index), conv(x, edge_index))
+    conv.dropout.train()
+    assert not torch.equal(conv(x, edge_index), conv(x, edge_index))
+
+
+def test_what_is_known_of_features_is_forgotten_with_them():
+    x, edge_index = torch.eye(9), torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])
+    conv = BiGCNConv(9, 4, node_strength=0.0, dropout=0.5, cached=True)
+    conv(x, edge_index)
+    entries = caches_of(conv)["dropout._entries"]
+    assert len(entries) == 1
+    conv.reset_parameters()
+    assert len(entries) == 0
+    conv(x.expand(2, 9, 9), edge_index)
+    assert len(entries) == 0, "a batch is filtered anew in every step"
+
+
+def test_features_stay_where_they_are():
+    x = torch.eye(9)
+    dropout = FeatureDropout(0.5)
+    with torch.device("meta"):
+        assert dropout(x).device == x.device
 
 
 def test_nothing_is_dropped_with_a_probability_of_zero():

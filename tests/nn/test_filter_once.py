@@ -120,3 +120,13 @@ def test_members_of_different_strength_that_share_their_features(problem):
         together = vmap(call)(parameters, buffers)
         for model, out in zip(models, together, strict=True):
             torch.testing.assert_close(out, model(x, edge_index))
+
+
+@pytest.mark.parametrize("layout", [torch.strided, torch.sparse_csr, torch.sparse_coo])
+def test_features_that_are_dropped_are_filtered_once(problem, filtered, layout):
+    x, edge_index = problem
+    x = x if layout == torch.strided else x.to_sparse(layout=layout)
+    conv = BiGCNConv(30, 4, dropout=0.5, cached=True).double()
+    for _ in range(3):
+        conv(x, edge_index).sum().backward()
+    assert filtered == [30]

@@ -152,4 +152,4 @@ class counted_dropout:
 
     def __exit__(self, *error: object) -> None:
         for place, usual in zip(self._places, self._usual, strict=True):
-            place.dropout = usual
+            place.dropout = usual.train(place.training)  # it has not seen what the model was told meanwhile

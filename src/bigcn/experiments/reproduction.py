@@ -139,9 +139,9 @@ class Reproduction:
         """Tells whether it is known what validation chooses: from all candidates, or so long as the record has none of
         them, from the record. Where it has some, others have come since.
         """
-        known = [self.validation(*series.decided_at, candidate) for candidate in contender.among(series.task)]
-        if any(mean is not None for mean in known) and len(known) > 1:
-            return None not in known
+        candidates, where = contender.among(series.task), series.decided_at
+        if any(self.record.mean_validation(*where, candidate) is not None for candidate in candidates):
+            return self.choice(series, contender) is not None
         return self._wanted(experiment, series, contender) is not None
 
     def _chosen(self, experiment: Experiment, series: Series, contender: Contender) -> Candidate | None:
@@ -190,7 +190,8 @@ class Reproduction:
     def missing(self) -> tuple[int, int]:
         """Returns how many runs are still to be done, and how many there are in all.
 
-        Where validation has not chosen yet, the runs of the candidate to come are counted too.
+        Where validation has not chosen yet, the runs of the candidate to come are counted too; where it has, and others
+        have come since, only these are.
         """
         specs = {*self._choosing(), *self._reporting()}
         undecided = sum(

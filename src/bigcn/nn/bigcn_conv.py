@@ -18,7 +18,7 @@ from bigcn.filters import FeatureOperator, FilterForm, Hop
 from bigcn.nn.cost import weights_first
 from bigcn.nn.feature_product import feature_product, filled, filling_pays
 from bigcn.nn.kept_input import KeepsInput, count_edges
-from bigcn.nn.product_layers import Dropout, FeatureDropout
+from bigcn.nn.product_layers import Dropout, FeatureDropout, drop
 from bigcn.nn.two_way_filter import TwoWayFilter
 from bigcn.node_graphs import SpreadGraph, check_adjacency, edges_of, normalized_graph, symmetric_normalization
 from bigcn.sparse import SparseMatrix, is_sparse
@@ -224,8 +224,10 @@ class BiGCNConv(KeepsInput, MessagePassing):
             blocks, mixing = self._along_features(weight, operand)
             blocks, premixed = self.filter.mix_before_product(blocks, mixing)
             return self.filter.along_nodes(self._multiply(x, blocks), premixed, hop, resolvent)
-        x = x.to_dense() if is_sparse(x) else x
-        return self._dropped(self._filter(x, operand, hop, resolvent)) @ weight
+        filtered = self._filter(x, operand, hop, resolvent)
+        if isinstance(self.dropout, FeatureDropout):  # these will not come again
+            return drop(filtered, self.dropout.p, self.dropout.training) @ weight
+        return self._dropped(filtered) @ weight
 
     def _dropped(self, filtered: Tensor) -> Tensor:
         return filtered if self.dropout is None else self.dropout(filtered)
@@ -236,6 +238,7 @@ class BiGCNConv(KeepsInput, MessagePassing):
 
     def _filter(self, x: Tensor, operand: Operand, hop: Hop, resolvent: Tensor | None = None) -> Tensor:
         """Returns the features, filtered in both directions."""
+        x = x.to_dense() if is_sparse(x) else x
         blocks, mixing = self._along_features(x.transpose(-1, -2), operand)
         return self.filter.along_nodes([block.transpose(-1, -2) for block in blocks], mixing, hop, resolvent)
 

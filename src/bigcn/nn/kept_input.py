@@ -13,6 +13,7 @@ from bigcn.filters import Hop
 from bigcn.nn.cache import TensorCache, Unchanged, may_keep
 from bigcn.nn.cost import WIDE_FEATURES, filter_once, sparse_or_none
 from bigcn.nn.feature_product import filled, filling_pays
+from bigcn.nn.product_layers import FeatureDropout
 from bigcn.nn.two_way_filter import TwoWayFilter
 from bigcn.node_graphs import SpreadGraph
 from bigcn.sparse import SparseMatrix, is_sparse, sparse_from_tensor
@@ -39,6 +40,8 @@ class KeepsInput:
         kept = (self._graphs, self._operands, self._features, self._filtered, self._resolvents, self._filled)
         for cache in kept:
             cache.clear()
+        if isinstance(self.dropout, FeatureDropout):
+            self.dropout.forget()
 
     def _filter_versions(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor) -> Hashable | None:
         """Returns what the filter is made of if filtered features are kept, or :obj:`None` if not.
@@ -46,7 +49,9 @@ class KeepsInput:
         They are in training, where they are asked for in every step, if there is nothing to learn about the filter and
         the one product that is left takes less than filtering the weights, or some of them are dropped in every step.
         """
-        if x.dim() != 2 or is_sparse(x) or self.explain or not self._may_cache(x, edge_index, edge_weight):
+        if x.dim() != 2 or self.explain or not self._may_cache(x, edge_index, edge_weight):
+            return None
+        if is_sparse(x) and not self._drops:
             return None
         if any(True for _ in self.feature_graph.parameters()):
             return None
@@ -64,7 +69,8 @@ class KeepsInput:
     @property
     def _drops(self) -> bool:
         """Whether a part of the filtered features is dropped, so that these come before the weights."""
-        return self.dropout is not None and self.training
+        # In evaluation too, if dropout alone is in training, as for predictions with a spread.
+        return self.dropout is not None and (self.training or self.dropout.training)
 
     def _feature_operand(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor, hop: Hop) -> Operand:
         """Returns the tensors of the feature graph, computed from the input where it asks for that."""

@@ -155,11 +155,11 @@ def drop_features(x: Tensor, p: float, training: bool, entries: TensorCache) -> 
     if positions is None:
         return drop(x, p, training)
     kept = drop(x.reshape(-1).index_select(0, positions), p, training)
-    return torch.zeros(x.numel(), dtype=x.dtype).index_copy(0, positions, kept).view(x.shape)
+    return x.new_zeros(x.numel()).index_copy(0, positions, kept).view(x.shape)
 
 
 class FeatureDropout(Dropout):
-    """Dropout by :func:`drop_features`."""
+    """Dropout by :func:`drop_features`, of features that are kept."""
 
     def __init__(self, p: float) -> None:
         super().__init__(p)
@@ -167,6 +167,10 @@ class FeatureDropout(Dropout):
 
     def forward(self, input: Tensor) -> Tensor:
         return drop_features(input, self.p, self.training, self._entries)
+
+    def forget(self) -> None:
+        """Forgets which features are not zero."""
+        self._entries.clear()
 
 
 def _few_entries(x: Tensor) -> Tensor | None:

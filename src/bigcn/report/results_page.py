@@ -261,7 +261,8 @@ def _missing(findings: Findings) -> str:
         lines.append(f"- `{experiment.name}` ({experiment.title}): {'; '.join(parts)}.\n")
     by_title: dict[str, list[str]] = {}
     for series, contender in findings.work.chosen_before():
-        kind = ", ".join(part for part in (series.case.replace("-", " "), series.protocol) if part)
+        words = ("links" if series.task == "link" else "", series.case.replace("-", " "), series.protocol)
+        kind = ", ".join(word for word in words if word)
         by_title.setdefault(contender.title, []).append(f"{dataset_title(series.graph)} ({kind})")
     lines += [
         f"- {title}: candidates of today on {', '.join(places)}; what stands there was chosen from those of before.\n"
