@@ -148,10 +148,8 @@ def test_candidates_that_came_later_are_lacking_and_chosen_if_they_win(folder, t
     assert len(work.rows()) == len(planned().rows())
     write_reproduction(work, folder, tmp_path / "page.md")
     missing = (tmp_path / "page.md").read_text().partition("## What is missing")[2].partition("\n## ")[0]
-    assert (
-        "- GCN: candidates of today on Cora (noise level); what stands there was chosen from those of before."
-        in missing
-    )
+    assert "- GCN: what validation chooses from the candidates of today; what stands" in missing
+    assert "was chosen from those of before. Cora: noise rate.\n" in missing
 
     lacking = work.lacking()
     specs = lacking.choosing()
@@ -163,7 +161,12 @@ def test_candidates_that_came_later_are_lacking_and_chosen_if_they_win(folder, t
         lacking._known[spec.key] = replace(made_up(spec), metrics={"accuracy": 0.5, "val_accuracy": float(wins)})
     assert lacking.choice(experiment.series[0], gcn) is (later if wins else before)
     assert len(lacking.reporting()) == (len(experiment.series[0].values) * len(SEEDS) if wins else 0)
-    assert lacking.about(work.experiments).chosen_before() == []
+    # What has won but not run yet does not stand either.
+    anew = lacking.about(work.experiments)
+    assert [(series.graph, contender.name) for series, contender in anew.chosen_before()] == [("cora", "gcn")] * wins
+    for spec in lacking.reporting():
+        lacking._known[spec.key] = made_up(spec)
+    assert anew.chosen_before() == []
 
 
 def test_one_amount_alone_can_be_lacking(folder):

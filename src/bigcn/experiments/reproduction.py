@@ -125,15 +125,18 @@ class Reproduction:
         return best[1]
 
     def chosen_before(self) -> list[tuple[Series, Contender]]:
-        """Returns where candidates have not all run, so that what is recorded was chosen from others."""
-        return list(
-            {
-                (series.decided_at, contender.name): (series.decided_at[0], contender)
-                for experiment, series, contender in self._contests()
-                if self.record.chosen(experiment, series, contender) is not None
-                and not self._is_settled(experiment, series, contender)
-            }.values()
-        )
+        """Returns where what is reported was chosen from other candidates than those of today: some of these have not
+        run, or the one that validation chooses has not in all its places.
+        """
+        return [
+            (series, contender)
+            for experiment, series, contender in self._contests()
+            if self.record.chosen(experiment, series, contender) is not None
+            and not (
+                self._is_settled(experiment, series, contender)
+                and self._shown(experiment, series, contender) is self._wanted(experiment, series, contender)
+            )
+        ]
 
     def _is_settled(self, experiment: Experiment, series: Series, contender: Contender) -> bool:
         """Tells whether it is known what validation chooses: from all candidates, or so long as the record has none of

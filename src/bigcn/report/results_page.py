@@ -259,17 +259,22 @@ def _missing(findings: Findings) -> str:
             )
         parts = (f"{', '.join(graphs)} ({case}): {which}" for (case, which), graphs in places.items())
         lines.append(f"- `{experiment.name}` ({experiment.title}): {'; '.join(parts)}.\n")
-    by_title: dict[str, list[str]] = {}
+    before: dict[str, dict[str, list[str]]] = {}
     for series, contender in findings.work.chosen_before():
-        words = ("links" if series.task == "link" else "", series.case.replace("-", " "), series.protocol)
-        kind = ", ".join(word for word in words if word)
-        by_title.setdefault(contender.title, []).append(f"{dataset_title(series.graph)} ({kind})")
+        task = " of links" if series.task == "link" else ""
+        kind = ", ".join(part for part in (series.case.replace("-", " ") + task, series.protocol) if part)
+        before.setdefault(contender.title, {}).setdefault(dataset_title(series.graph), []).append(kind)
     lines += [
-        f"- {title}: candidates of today on {', '.join(places)}; what stands there was chosen from those of before.\n"
-        for title, places in by_title.items()
+        f"- {title}: what validation chooses from the candidates of today; what stands in these places was chosen from "
+        f"those of before. {_named(graphs)}.\n"
+        for title, graphs in before.items()
     ]
     done = "Nothing: everything has run.\n"
     return _joined("## What is missing\n", "".join(lines) or done)
+
+
+def _named(graphs: dict[str, list[str]]) -> str:
+    return "; ".join(f"{graph}: {', '.join(kinds)}" for graph, kinds in graphs.items())
 
 
 def _joined(*parts: str) -> str:
