@@ -262,7 +262,8 @@ def _missing(findings: Findings) -> str:
     before: dict[str, dict[str, list[str]]] = {}
     for series, contender in findings.work.chosen_before():
         task = " of links" if series.task == "link" else ""
-        kind = ", ".join(part for part in (series.case.replace("-", " ") + task, series.protocol) if part)
+        split = f" ({series.protocol} split)" if series.protocol else ""
+        kind = f"{series.case.replace('-', ' ')}{task}{split}"
         before.setdefault(contender.title, {}).setdefault(dataset_title(series.graph), []).append(kind)
     lines += [
         f"- {title}: what validation chooses from the candidates of today; what stands in these places was chosen from "
