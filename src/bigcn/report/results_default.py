@@ -43,8 +43,8 @@ def default_section(findings: Findings) -> str:
         "nodes with wrong edges; test data are not looked at. `BiGCN` itself has the filter of the one for nodes, and\n"
         "the model `bigcn` of a comparison that of its task, with the width, dropout and weight decay that all models\n"
         "of a comparison share. Of candidates within 0.1 points of the best, which three seeds cannot tell apart, one\n"
-        "that is shipped already stays, as it does until all have run everywhere. Places where a candidate has not run\n"
-        "are left out.\n"
+        "that is shipped already stays, as it does until all have run everywhere. Places where a candidate has not\n"
+        "run are left out.\n"
     )
     return "\n".join(["## The shipped default\n", intro, *parts])
 
