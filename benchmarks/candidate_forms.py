@@ -24,7 +24,7 @@ from bigcn.experiments.paper import CHOICE_SEEDS, LEVELS, MISTAKES, NODE_GRAPHS,
 from bigcn.experiments.reproduction import Reproduction
 from bigcn.experiments.setting import Setting
 from bigcn.experiments.store import RunStore
-from common import RESULTS, store, this_host
+from common import RESULTS, added, store, this_host
 
 GRAPHS = ("none", "uniform+code+feature=1", "spectral")
 
@@ -178,12 +178,6 @@ def closest(behind: np.ndarray, count: int, starts: int = 10) -> tuple[float, tu
     return min(found)
 
 
-def added(stored: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Returns stored rows and new ones, the new one of two that are about the same."""
-    found = {(row["graph"], row["case"], *_key(row)): row for row in [*stored, *new]}
-    return list(found.values())
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--store", type=Path, default=Path("runs/reproduce.sqlite"), help="runs that are there count")
@@ -192,14 +186,14 @@ def main() -> None:
     parser.add_argument("--stored", action="store_true", help="run nothing")
     options = parser.parse_args()
     known = json.loads((RESULTS / f"{NAME}.json").read_text())
-    rows, hosts = [{"drops_input": False, **row} for row in known["rows"]], known["hosts"]
+    rows, hosts = known["rows"], known["hosts"]
     if not options.stored:
         options.store.parent.mkdir(parents=True, exist_ok=True)
         with RunStore(options.store) as runs:
             experiments = [experiment(case, options.only) for case in ("clean", "noise-level", "structure-mistakes")]
             work = Reproduction(experiments, runs, Setting(options.device, CHOICE_SEEDS))
             work.run()
-            rows = added(rows, rows_of(work))
+            rows = added(rows, rows_of(work), ("graph", "case", *KEYS))
         hosts += [host for host in [this_host()] if host not in hosts]
         print(f"stored in results/{store(NAME, 'python benchmarks/candidate_forms.py', rows, hosts).name}")
     everything, behind = how_far(rows)

@@ -28,6 +28,11 @@ def store(name: str, command: str, rows: list[dict[str, Any]], hosts: list[dict[
     return path
 
 
+def added(stored: list[dict[str, Any]], new: list[dict[str, Any]], keys: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Returns stored rows and new ones, the new one of two that agree in the keys."""
+    return list({tuple(row[key] for key in keys): row for row in [*stored, *new]}.values())
+
+
 def this_host() -> dict[str, str]:
     """Returns what describes this machine."""
     return describe_host() | {"threads": str(torch.get_num_threads())}

@@ -31,7 +31,7 @@ from bigcn.node_graphs import normalized_graph
 from bigcn.sparse import SparseMatrix, chebyshev_filter
 from bigcn.tasks import NodeClassification
 from bigcn.training import TrainConfig, seeded, train
-from common import RESULTS, store
+from common import RESULTS, added, store
 
 #: What a mixture mixes; the last is also the largest strength that can be learned.
 STRENGTHS = (0.0, 2.0, 5.0, 10.0, 40.0)
@@ -52,7 +52,7 @@ class Form:
         scaling (str, optional): :obj:`"centred"`, :obj:`"standardised"` or nothing. (default: nothing)
         shape (str, optional): :obj:`"resolvent"`, its :obj:`"square"`, the :obj:`"heat"` kernel, the strength its time,
             or two :obj:`"hops"`. (default: :obj:`"resolvent"`)
-        graph (str, optional): :obj:`"symmetric"`, with :obj:`"loops"`, or :obj:`"walk"`, a random walk's.
+        normalisation (str, optional): :obj:`"symmetric"`, with :obj:`"loops"`, or :obj:`"walk"`, a random walk's.
             (default: :obj:`"symmetric"`)
     """
 
@@ -63,7 +63,7 @@ class Form:
     drops_input: bool = False
     scaling: str = ""
     shape: str = "resolvent"
-    graph: str = "symmetric"
+    normalisation: str = "symmetric"
 
 
 FORMS = (
@@ -82,8 +82,8 @@ FORMS = (
     Form("heat kernel, time 2", 2.0, shape="heat"),
     Form("heat kernel, time 4", 4.0, shape="heat"),
     Form("two hops", shape="hops"),
-    Form("self-loops", graph="loops"),
-    Form("random walk", graph="walk"),
+    Form("self-loops", normalisation="loops"),
+    Form("random walk", normalisation="walk"),
 )
 #: What each shape lets through of a frequency, for a strength.
 SHAPES: dict[str, Callable[[Any, float], Any]] = {
@@ -138,7 +138,7 @@ class Network(torch.nn.Module):
         super().__init__()
         self.form, self.graph, self.vectors = form, graph, vectors
         # A random walk's filter is the symmetric one between roots of the degrees.
-        self.root = root if form.graph == "walk" else None
+        self.root = root if form.normalisation == "walk" else None
         sizes = ((features, HIDDEN), (HIDDEN, classes))
         self.weights = torch.nn.ParameterList(torch.nn.init.xavier_uniform_(torch.empty(size)) for size in sizes)
         self.biases = torch.nn.ParameterList(torch.zeros(size[1]) for size in sizes)
@@ -175,7 +175,7 @@ def measure(name: str, form: Form, weight_decay: float) -> dict[str, Any]:
         x = x - x.mean(0)
         x = x / x.std(0).clamp(min=1e-6) if form.scaling == "standardised" else x
     data.x = x
-    if form.graph == "loops":
+    if form.normalisation == "loops":
         data.edge_index = add_self_loops(data.edge_index, num_nodes=data.num_nodes)[0]
     graph = normalized_graph(data.edge_index, None, data.num_nodes)
     root = degree(data.edge_index[0], data.num_nodes).clamp(min=1).sqrt().unsqueeze(1)
@@ -209,15 +209,10 @@ def main() -> None:
         for form in FORMS
         if re.search(options.only or "", form.name)
     ]
-    places = {_place(row) for row in found}
     known = json.loads((RESULTS / f"{NAME}.json").read_text())["rows"] if options.only else []
-    rows = [{**asdict(Form("")), **row} for row in known if _place(row) not in places] + found
+    rows = added(known, found, ("graph", "name", "weight_decay"))
     command = f"python benchmarks/other_forms.py --graphs {options.graphs} --weight-decays {options.weight_decays}"
     print(f"stored in results/{store(NAME, command, rows).name}")
-
-
-def _place(row: dict[str, Any]) -> tuple[Any, ...]:
-    return row["graph"], row["name"], row["weight_decay"]
 
 
 if __name__ == "__main__":

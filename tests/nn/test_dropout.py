@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from bigcn import BiGCN, BiGCNConv
-from bigcn.nn.cache import caches_of
-from bigcn.nn.product_layers import Dropout, FeatureDropout
+from bigcn.nn.cache import TensorCache
+from bigcn.nn.product_layers import Dropout, drop_features
 
 
 @pytest.mark.parametrize("p", [0.0, 0.2, 0.5, 0.9])
@@ -62,8 +62,9 @@ def test_the_model_drops_that_way():
 def test_of_features_that_are_mostly_zero_the_others_are_drawn():
     torch.manual_seed(0)
     x = torch.where(torch.rand(400, 500) < 0.1, torch.rand(400, 500) + 0.5, 0)
-    dropout = FeatureDropout(0.4)
-    first, second = dropout(x), dropout(x)
+    entries = TensorCache(1)
+    first, second = (drop_features(x, 0.4, True, entries) for _ in range(2))
+    assert len(entries) == 1
     assert not torch.equal(first, second)
     for out in (first, second):
         assert not (out[x == 0]).any()
@@ -72,9 +73,9 @@ def test_of_features_that_are_mostly_zero_the_others_are_drawn():
         # Six standard deviations of a binomial of 20,000 draws.
         assert abs(float(kept[x != 0].double().mean()) - 0.6) < 6 * (0.24 / int((x != 0).sum())) ** 0.5
     x.mul_(2)  # edited in place: what was kept of it no longer counts
-    again = dropout(x)
+    again = drop_features(x, 0.4, True, entries)
     torch.testing.assert_close(again[again != 0], x[again != 0] / 0.6)
-    assert dropout.eval()(x) is x
+    assert drop_features(x, 0.4, False, entries) is x
 
 
 @pytest.mark.parametrize("cached", [False, True])
@@ -107,19 +108,17 @@ def test_what_is_known_of_features_is_forgotten_with_them():
     x, edge_index = torch.eye(9), torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])
     conv = BiGCNConv(9, 4, node_strength=0.0, dropout=0.5, cached=True)
     conv(x, edge_index)
-    entries = caches_of(conv)["dropout._entries"]
-    assert len(entries) == 1
+    assert len(conv._entries) == 1
     conv.reset_parameters()
-    assert len(entries) == 0
+    assert len(conv._entries) == 0
     conv(x.expand(2, 9, 9), edge_index)
-    assert len(entries) == 0, "a batch is filtered anew in every step"
+    assert len(conv._entries) == 0, "a batch is filtered anew in every step"
 
 
 def test_features_stay_where_they_are():
     x = torch.eye(9)
-    dropout = FeatureDropout(0.5)
     with torch.device("meta"):
-        assert dropout(x).device == x.device
+        assert drop_features(x, 0.5, True, TensorCache()).device == x.device
 
 
 def test_nothing_is_dropped_with_a_probability_of_zero():

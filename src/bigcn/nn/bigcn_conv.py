@@ -18,7 +18,7 @@ from bigcn.filters import FeatureOperator, FilterForm, Hop
 from bigcn.nn.cost import weights_first
 from bigcn.nn.feature_product import feature_product, filled, filling_pays
 from bigcn.nn.kept_input import KeepsInput, count_edges
-from bigcn.nn.product_layers import Dropout, FeatureDropout, drop
+from bigcn.nn.product_layers import Dropout
 from bigcn.nn.two_way_filter import TwoWayFilter
 from bigcn.node_graphs import SpreadGraph, check_adjacency, edges_of, normalized_graph, symmetric_normalization
 from bigcn.sparse import SparseMatrix, is_sparse
@@ -141,7 +141,7 @@ class BiGCNConv(KeepsInput, MessagePassing):
         )
         self.lin = Linear(in_channels, out_channels, bias=False, weight_initializer="glorot")
         self.bias = Parameter(torch.empty(out_channels)) if bias else None
-        self.dropout: torch.nn.Module | None = (FeatureDropout if cached else Dropout)(dropout) if dropout else None
+        self.dropout: torch.nn.Module | None = Dropout(dropout) if dropout else None
         self._make_caches()
 
         if check_low_pass:
@@ -225,12 +225,7 @@ class BiGCNConv(KeepsInput, MessagePassing):
             blocks, premixed = self.filter.mix_before_product(blocks, mixing)
             return self.filter.along_nodes(self._multiply(x, blocks), premixed, hop, resolvent)
         filtered = self._filter(x, operand, hop, resolvent)
-        if isinstance(self.dropout, FeatureDropout):  # these will not come again
-            return drop(filtered, self.dropout.p, self.dropout.training) @ weight
-        return self._dropped(filtered) @ weight
-
-    def _dropped(self, filtered: Tensor) -> Tensor:
-        return filtered if self.dropout is None else self.dropout(filtered)
+        return (filtered if self.dropout is None else self.dropout(filtered)) @ weight
 
     def _filtered_once(self, x: Tensor, operand: Operand, hop: Hop) -> Tensor:
         out = self._filter(x, operand, hop).detach()

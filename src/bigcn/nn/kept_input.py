@@ -13,7 +13,7 @@ from bigcn.filters import Hop
 from bigcn.nn.cache import TensorCache, Unchanged, may_keep
 from bigcn.nn.cost import WIDE_FEATURES, filter_once, sparse_or_none
 from bigcn.nn.feature_product import filled, filling_pays
-from bigcn.nn.product_layers import FeatureDropout
+from bigcn.nn.product_layers import Dropout, drop_features
 from bigcn.nn.two_way_filter import TwoWayFilter
 from bigcn.node_graphs import SpreadGraph
 from bigcn.sparse import SparseMatrix, is_sparse, sparse_from_tensor
@@ -35,13 +35,12 @@ class KeepsInput:
     def _make_caches(self) -> None:
         self._graphs, self._operands, self._features = TensorCache(), TensorCache(), TensorCache()
         self._filtered, self._resolvents, self._filled = TensorCache(), TensorCache(), TensorCache()
+        self._entries = TensorCache(1)
 
     def _forget(self) -> None:
         kept = (self._graphs, self._operands, self._features, self._filtered, self._resolvents, self._filled)
-        for cache in kept:
+        for cache in (*kept, self._entries):
             cache.clear()
-        if isinstance(self.dropout, FeatureDropout):
-            self.dropout.forget()
 
     def _filter_versions(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor) -> Hashable | None:
         """Returns what the filter is made of if filtered features are kept, or :obj:`None` if not.
@@ -71,6 +70,12 @@ class KeepsInput:
         """Whether a part of the filtered features is dropped, so that these come before the weights."""
         # In evaluation too, if dropout alone is in training, as for predictions with a spread.
         return self.dropout is not None and (self.training or self.dropout.training)
+
+    def _dropped(self, filtered: Tensor) -> Tensor:
+        """Drops a part of filtered features that are kept; where most are zero, it draws for the others alone."""
+        if isinstance(self.dropout, Dropout):
+            return drop_features(filtered, self.dropout.p, self.dropout.training, self._entries)
+        return filtered if self.dropout is None else self.dropout(filtered)  # of several processes
 
     def _feature_operand(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor, hop: Hop) -> Operand:
         """Returns the tensors of the feature graph, computed from the input where it asks for that."""

@@ -158,21 +158,6 @@ def drop_features(x: Tensor, p: float, training: bool, entries: TensorCache) -> 
     return x.new_zeros(x.numel()).index_copy(0, positions, kept).view(x.shape)
 
 
-class FeatureDropout(Dropout):
-    """Dropout by :func:`drop_features`, of features that are kept."""
-
-    def __init__(self, p: float) -> None:
-        super().__init__(p)
-        self._entries = TensorCache(1)
-
-    def forward(self, input: Tensor) -> Tensor:
-        return drop_features(input, self.p, self.training, self._entries)
-
-    def forget(self) -> None:
-        """Forgets which features are not zero."""
-        self._entries.clear()
-
-
 def _few_entries(x: Tensor) -> Tensor | None:
     """Returns where the entries that are not zero stand, unless these are many."""
     if int(torch.count_nonzero(x)) > x.numel() // 4:
