@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch_geometric import EdgeIndex
 from torch_geometric import nn as pyg
 from torch_geometric.data import Data
-from torch_geometric.utils import to_torch_csr_tensor
+from torch_geometric.utils import add_remaining_self_loops, to_torch_csr_tensor
 
 from bigcn.nn import baselines
 
@@ -291,6 +291,54 @@ def test_sage_averages_by_hand():
         torch.nn.init.constant_(parameter, value)
     data = Data(x=torch.tensor([[1.0], [2.0], [4.0]]), edge_index=torch.tensor([[1, 2, 0], [0, 0, 1]]))
     assert model(data.x, data.edge_index).view(-1).tolist() == [13.0, 21.0, 40.0]
+
+
+def test_sage_with_itself_averages_by_hand():
+    model = baselines.GraphSAGE(in_channels=1, hidden_channels=1, num_layers=1, out_channels=1, with_self=True)
+    conv = model.convs[0]
+    for parameter, value in ((conv.lin_l.weight, 1.0), (conv.lin_l.bias, 0.0)):
+        torch.nn.init.constant_(parameter, value)
+    assert len(list(model.parameters())) == 2
+    # The first has a self-loop already, which does not count twice.
+    data = Data(x=torch.tensor([[1.0], [2.0], [6.0]]), edge_index=torch.tensor([[1, 2, 0, 0], [0, 0, 1, 0]]))
+    assert model(data.x, data.edge_index).view(-1).tolist() == [3.0, 1.5, 6.0]
+
+
+@pytest.mark.parametrize("hidden", [4, 20], ids=["narrower", "wider"])
+@pytest.mark.parametrize("drops", [False, True])
+def test_sage_with_itself_is_the_mean_of_pyg_over_self_loops(hidden, drops, graph):
+    x, edges = graph
+    sizes = SIZES | {"hidden_channels": hidden}
+    model = baselines.GraphSAGE(**sizes, with_self=True, drops_input=drops).eval()
+    plain = pyg.models.GraphSAGE(**sizes, root_weight=False).eval()
+    plain.load_state_dict(model.state_dict())
+    looped = add_remaining_self_loops(edges, num_nodes=N)[0]
+    for _ in range(2):
+        torch.testing.assert_close(model(x, edges), plain(x, looped), rtol=1e-5, atol=1e-5)
+    # Where nothing is kept, messages pass along the same edges.
+    compiled = torch.compile(model, backend="eager")
+    torch.testing.assert_close(compiled(x, edges), plain(x, looped), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("drops", [False, True])
+def test_gin_has_perceptrons_of_as_many_layers_as_asked_for(layers, drops, graph):
+    x, edges = graph
+    model = baselines.GIN(**SIZES, perceptron_layers=layers, drops_input=drops).eval()
+    adjacency = torch.zeros(N, N).index_put((edges[1], edges[0]), torch.ones(edges.size(1)), accumulate=True)
+    expected = x
+    for number, conv in enumerate(model.convs):
+        expected = adjacency @ expected + expected
+        assert len(conv.nn.lins) == layers
+        for place, linear in enumerate(conv.nn.lins):
+            expected = linear(expected.relu() if place else expected)
+        expected = expected.relu() if number < len(model.convs) - 1 else expected
+    torch.testing.assert_close(model(x, edges), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_gin_needs_a_perceptron():
+    with pytest.raises(ValueError, match="perceptron_layers"):
+        baselines.GIN(**SIZES, perceptron_layers=0)
 
 
 @pytest.mark.parametrize("share", [0.05, 0.9])

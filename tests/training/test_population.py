@@ -15,7 +15,13 @@ from bigcn.training import population as module
 from bigcn.training import population_state, seeded
 from bigcn.training.population import train_population
 
-FORMS = ("bigcn:exact+spectral", "bigcn:exact+correlation", "bigcn:exact+learnable", "bigcn:taylor+uniform")
+FORMS = (
+    "bigcn:exact+spectral",
+    "bigcn:exact+correlation",
+    "bigcn:exact+learnable",
+    "bigcn:taylor+uniform",
+    "bigcn:exact+spectral+node=9+p=30+k=1+top=16",
+)
 #: Kinds of noise, see the fixtures.
 NOISE = ("clean", "features", "edges")
 

@@ -41,7 +41,7 @@ def make_executor(name: str, ray_address: str, minutes: float | None = None) -> 
         if count:
             from bigcn.experiments.process_executor import ProcessExecutor
 
-            return nullcontext(ProcessExecutor(int(count), minutes))
+            return ProcessExecutor(int(count), minutes)
         return nullcontext(LocalExecutor(minutes))
     from bigcn.experiments.ray_executor import RayExecutor
 

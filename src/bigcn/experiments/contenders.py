@@ -69,8 +69,10 @@ def fixed(model: str, name: str | None = None, title: str | None = None, **train
     return Contender(name or model, found, "fixed", (Candidate(model, {}, training),))
 
 
-def _paper(model: str) -> Contender:
-    return Contender(model, get_model(model).title, "paper", (Candidate(model),))
+def _paper(model: str, links: Mapping[str, Any] | None = None, **settings: Any) -> Contender:
+    """Returns a model as the paper has it, with what else differs for links."""
+    for_links = () if links is None else (Candidate(model, {**settings, **links}),)
+    return Contender(model, get_model(model).title, "paper", (Candidate(model, settings),), for_links)
 
 
 def _grid(model: str, nodes: list[dict[str, Any]], links: Sequence[dict[str, Any]] = ()) -> Contender:
@@ -119,7 +121,16 @@ _FOR_NODES: tuple[tuple[str, dict[str, Any], float], ...] = (
     ("spectral+node=5+p=0.03", {"dropout": 0.5}, 2e-3),
 )
 PUBLISHED = _paper("bigcn:published")
-AS_IN_THE_PAPER = (PUBLISHED, *(_paper(name) for name in PAPER_BASELINES))
+AS_IN_THE_PAPER = (
+    PUBLISHED,
+    _paper("gcn"),
+    # The paper's software (PyTorch 1.2) had a GraphSAGE whose mean includes the node itself.
+    _paper("sage", with_self=True),
+    _paper("gat"),
+    # Its setting for links is that of P-GNN, whose GIN is linear in each layer.
+    _paper("gin", links={"perceptron_layers": 1}),
+    _paper("gdc"),
+)
 #: Every model has the same number of candidates.
 TUNED = (
     Contender(

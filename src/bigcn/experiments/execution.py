@@ -193,7 +193,15 @@ def run_unit(unit: Unit, graphs: GraphSource | None = None, seconds: float | Non
             )
             details = products | {"population": len(part)}
             results += [_result(outcome, started, details) for outcome in outcomes]
+            if device.type == "cuda" and unit.max_memory is not None:
+                _give_back(device, unit.max_memory)
     return results
+
+
+def _give_back(device: torch.device, max_memory: int) -> None:
+    """Gives memory back that PyTorch keeps for later, once it is more than a population may take: others share it."""
+    if torch.cuda.memory_reserved(device) > max_memory:
+        torch.cuda.empty_cache()
 
 
 def _members(specs: Sequence[RunSpec], graphs: GraphSource, models: dict[str, Any]) -> list[Member]:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, suppress
+from typing import Self
 
 from bigcn.datasets import DATASETS, get_spec
 from bigcn.experiments.execution import Unit, done, run_unit, seconds_left
@@ -33,6 +34,7 @@ class ProcessExecutor:
     """Carries out units in some processes; the caller's alone writes the store.
 
     A process stays with a graph for as long as there are units on it, since it keeps what it has loaded and corrupted.
+    In a :obj:`with` block processes stay for the next call of :meth:`run` as well.
 
     Args:
         processes (int): How many.
@@ -44,21 +46,26 @@ class ProcessExecutor:
             raise ValueError(f"'processes' must be at least 1 (got {processes})")
         self.processes = processes
         self.deadline = None if minutes is None else time.monotonic() + 60 * minutes
+        self._kept: ExitStack | None = None
+        self._pools: list[ProcessPoolExecutor] = []
+
+    def __enter__(self) -> Self:
+        self._kept = ExitStack()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        assert self._kept is not None
+        kept, self._kept, self._pools = self._kept, None, []
+        kept.close()
 
     def run(self, units: Sequence[Unit]) -> Iterator[tuple[Unit, list[RunResult]]]:
         """Gives each unit with its results as it ends."""
         if not units:
             return
-        # Not forked: a process that has used a GPU cannot be.
-        context = multiprocessing.get_context("spawn")
         count = min(self.processes, len(units))
-        threads = max(1, len(os.sched_getaffinity(0)) // count)
         waiting = Waiting(units, count)
         with ExitStack() as exits:
-            pools = [
-                exits.enter_context(ProcessPoolExecutor(1, context, initializer=_begin, initargs=(threads, count)))
-                for _ in range(count)
-            ]
+            pools = self._started(count, exits)
             running: dict[Future[list[RunResult]], tuple[int, Unit]] = {}
             processes = [pool.submit(os.getpid) for pool in pools]
             try:
@@ -82,8 +89,20 @@ class ProcessExecutor:
             finally:
                 # Whoever breaks off does not wait for units whose results nobody would store.
                 for process in processes if running else ():
+                    self._pools = []  # of which none is of use any more
                     with suppress(BrokenProcessPool, ProcessLookupError):
                         os.kill(process.result(), signal.SIGTERM)  # once it has started, if it has not yet
+
+    def _started(self, count: int, exits: ExitStack) -> list[ProcessPoolExecutor]:
+        """Returns so many processes, each a pool of its own: those of the call before, and others."""
+        # Not forked: a process that has used a GPU cannot be.
+        context = multiprocessing.get_context("spawn")
+        initargs = (max(1, len(os.sched_getaffinity(0)) // count), count)
+        pools = self._pools if self._kept is not None else []
+        while len(pools) < count:
+            pool = ProcessPoolExecutor(1, context, initializer=_begin, initargs=initargs)
+            pools.append((self._kept or exits).enter_context(pool))
+        return pools[:count]
 
 
 def work(unit: Unit) -> float:

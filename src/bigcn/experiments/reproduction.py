@@ -178,9 +178,11 @@ class Reproduction:
         together: bool | None = None,
         max_memory: int | None = None,
     ) -> None:
-        """Carries out what is missing: first what validation chooses from, then what is reported."""
-        for stage in (self.choosing, self.reporting):
-            missing = [spec for spec in _near_each_other(stage()) if spec.key not in self._known]
+        """Carries out what is missing: first what validation chooses from, beside what needs no choice, then the rest
+        of what is reported.
+        """
+        for stage in (lambda: {**self._choosing(), **self._reporting()}, self._reporting):
+            missing = [spec for key, spec in _near_each_other(stage()) if key not in self._known]
 
             def remember(spec: RunSpec, result: RunResult, stored: bool) -> None:
                 self._known[spec.key] = result
@@ -299,9 +301,9 @@ def _by_key(specs: Iterator[tuple[RunSpec, str]]) -> dict[str, RunSpec]:
     return {key: spec for spec, key in specs}
 
 
-def _near_each_other(specs: list[RunSpec]) -> list[RunSpec]:
+def _near_each_other(specs: dict[str, RunSpec]) -> list[tuple[str, RunSpec]]:
     """Sorts runs so that those on the same graph follow each other; the order of graphs stays."""
     graphs: dict[tuple[str, str], int] = {}
-    for spec in specs:
+    for spec in specs.values():
         graphs.setdefault((spec.dataset, spec.task), len(graphs))
-    return sorted(specs, key=lambda spec: graphs[spec.dataset, spec.task])
+    return sorted(specs.items(), key=lambda item: graphs[item[1].dataset, item[1].task])

@@ -16,6 +16,7 @@ from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.nn.models.basic_gnn import BasicGNN
 from torch_geometric.typing import Adj, OptTensor
+from torch_geometric.utils import add_remaining_self_loops
 
 from bigcn.nn.attention import AttentionGraph, attend, attention_graph
 from bigcn.nn.cache import TensorCache, may_keep
@@ -92,11 +93,17 @@ class _Baseline(KeepsGraph, BasicGNN):
             edge_weight (torch.Tensor, optional): The edge weights, for layers that have a place for them.
                 (default: :obj:`None`)
         """
-        graph, weight = self.graph_matrix(x, edge_index, edge_weight, type(self).entries)
+        graph, weight = self.graph_matrix(x, edge_index, edge_weight, self.entries)
+        if not isinstance(graph, SparseMatrix):
+            graph = self.messages(graph, x.size(0))
         if self.drops_input:
             x = self.drop_input(x, self.dropout.p, self.training)
         out: Tensor = super().forward(x, graph, weight)
         return out
+
+    def messages(self, edges: Tensor, num_nodes: int) -> Tensor:
+        """Returns the edges that messages pass along where no matrix of the graph can be kept."""
+        return edges
 
     def _products(self) -> TensorCache | None:
         """Returns where the layer that is being made keeps its products with the input, if that stays the same."""
@@ -129,25 +136,53 @@ class GDC(_Baseline):
 
 
 class GraphSAGE(_Baseline):
-    r"""GraphSAGE with the mean of all neighbours (`Hamilton et al., 2017 <https://arxiv.org/abs/1706.02216>`_)."""
+    r"""GraphSAGE with the mean of all neighbours (`Hamilton et al., 2017 <https://arxiv.org/abs/1706.02216>`_).
 
-    entries = staticmethod(_mean)
+    Args:
+        *args, **kwargs: See :class:`_Baseline`.
+        with_self (bool, optional): If set to :obj:`True`, the mean is over a node and its neighbours, with one matrix
+            of weights for both: the variant of its paper that is closest to a GCN, and what PyG's layer was until
+            version 1.4. By default a node has weights of its own. (default: :obj:`False`)
+    """
+
+    def __init__(self, *args: Any, with_self: bool = False, **kwargs: Any) -> None:
+        self.with_self = with_self
+        super().__init__(*args, **kwargs)
+
+    def entries(self, edges: Tensor, weight: OptTensor, *sizes: Any) -> tuple[Tensor, OptTensor]:
+        return _mean(self.messages(edges, sizes[0]), weight, *sizes)
+
+    def messages(self, edges: Tensor, num_nodes: int) -> Tensor:
+        return add_remaining_self_loops(edges, num_nodes=num_nodes)[0] if self.with_self else edges
 
     def init_conv(self, in_channels: int, out_channels: int, **kwargs: Any) -> MessagePassing:
-        conv = SAGEConv(in_channels, out_channels, **kwargs)
+        root = {"root_weight": False} if self.with_self else {}
+        conv = SAGEConv(in_channels, out_channels, **{**kwargs, **root})
         conv.products = self._products()
         return conv
 
 
 class GIN(_Baseline):
-    r"""The graph isomorphism network (`Xu et al., 2019 <https://arxiv.org/abs/1810.00826>`_): a two-layer perceptron
-    in each layer, without batch normalisation, and no read-out.
+    r"""The graph isomorphism network (`Xu et al., 2019 <https://arxiv.org/abs/1810.00826>`_): a perceptron in each
+    layer, without batch normalisation, and no read-out.
+
+    Args:
+        *args, **kwargs: See :class:`_Baseline`.
+        perceptron_layers (int, optional): How many layers the perceptrons have; with one they are linear, as P-GNN has
+            them. (default: :obj:`2`)
     """
 
     entries = staticmethod(_sum)
 
+    def __init__(self, *args: Any, perceptron_layers: int = 2, **kwargs: Any) -> None:
+        if perceptron_layers < 1:
+            raise ValueError(f"'perceptron_layers' must be positive (got {perceptron_layers})")
+        self.perceptron_layers = perceptron_layers
+        super().__init__(*args, **kwargs)
+
     def init_conv(self, in_channels: int, out_channels: int, **kwargs: Any) -> MessagePassing:
-        conv = GINConv(pyg.MLP([in_channels, out_channels, out_channels], norm=None), **kwargs)
+        channels = [in_channels, *[out_channels] * self.perceptron_layers]
+        conv = GINConv(pyg.MLP(channels, norm=None), **kwargs)
         conv.products = self._products()
         return conv
 

@@ -53,6 +53,10 @@ class BiGCNConv(KeepsInput, MessagePassing):
         node_filter (str, optional): :obj:`"exact"` for :math:`(\mathbf{I} + s\mathbf{L}_1)^{-1}`, :obj:`"taylor"` for
             :math:`\mathbf{I} - s\mathbf{L}_1`. (default: :obj:`"exact"`)
         feature_filter (str, optional): Likewise for :math:`\mathbf{L}_2`. (default: :obj:`"exact"`)
+        top (int, optional): If given, makes the exact node filter local: of each node it keeps so many of the largest
+            weights, scaled to add up to one, and leaves out the long tail of far nodes and hubs. It is a sparse matrix
+            then, which takes :math:`|\mathcal{V}|` solves to make: meant for layers that are :obj:`cached`.
+            (default: :obj:`None`)
         feature_graph (str, FeatureGraph or torch.Tensor, optional): :obj:`"learnable"`, :obj:`"correlation"`,
             :obj:`"spectral"`, :obj:`"uniform"`, :obj:`"identity"`, :obj:`"none"`, a graph, or its adjacency. Named
             correlation and spectral graphs are computed from the layer's input, without gradient.
@@ -108,8 +112,11 @@ class BiGCNConv(KeepsInput, MessagePassing):
         tolerance: float = 1e-5,
         init: Literal["glorot", "released"] = "glorot",
         check_low_pass: bool = True,
+        top: int | None = None,
         **kwargs: Any,
     ) -> None:
+        if top is not None and (not is_whole(top) or top < 1 or node_filter != "exact"):
+            raise ValueError(f"'top' must be a positive number beside 'node_filter=\"exact\"' (got {top!r})")
         if of_gcn := [name for name in ("improved", "add_self_loops") if name in kwargs]:
             raise ValueError(
                 f"'{of_gcn[0]}' is an option of GCNConv: this layer takes the graph as it is, without self-loops (see "
@@ -130,6 +137,7 @@ class BiGCNConv(KeepsInput, MessagePassing):
         self.out_channels = int(out_channels)
         self.cached = cached
         self.normalize = normalize
+        self.top = None if top is None else int(top)
         self.init = init
         self.filter = TwoWayFilter(
             p, node_strength, feature_strength, iterations, node_filter, feature_filter, feature_operator, tolerance
@@ -216,10 +224,14 @@ class BiGCNConv(KeepsInput, MessagePassing):
         operand = self._feature_operand(x, edge_index, edge_weight, hop)
         if (versions := self._filter_versions(x, edge_index, edge_weight)) is not None:
             filtered: Tensor = self._filtered.get(
-                (x, edge_index, edge_weight), versions, lambda: self._filtered_once(x, operand, hop)
+                (x, edge_index, edge_weight),
+                versions,
+                lambda: self._filtered_once(
+                    x, operand, hop, None if self.top is None else self._resolvent(x, edge_index, edge_weight, hop)
+                ),
             )
             return feature_product(self._dropped(filtered), weight.mT)
-        resolvent = self._resolvent(edge_index, edge_weight, hop)
+        resolvent = self._resolvent(x, edge_index, edge_weight, hop)
         if not self._drops and self._weights_first(x, edge_index):
             blocks, mixing = self._along_features(weight, operand)
             blocks, premixed = self.filter.mix_before_product(blocks, mixing)
@@ -227,11 +239,11 @@ class BiGCNConv(KeepsInput, MessagePassing):
         filtered = self._filter(x, operand, hop, resolvent)
         return (filtered if self.dropout is None else self.dropout(filtered)) @ weight
 
-    def _filtered_once(self, x: Tensor, operand: Operand, hop: Hop) -> Tensor:
-        out = self._filter(x, operand, hop).detach()
+    def _filtered_once(self, x: Tensor, operand: Operand, hop: Hop, resolvent: Tensor | SparseMatrix | None) -> Tensor:
+        out = self._filter(x, operand, hop, resolvent).detach()
         return filled(out) if filling_pays(out) else out
 
-    def _filter(self, x: Tensor, operand: Operand, hop: Hop, resolvent: Tensor | None = None) -> Tensor:
+    def _filter(self, x: Tensor, operand: Operand, hop: Hop, resolvent: Tensor | SparseMatrix | None = None) -> Tensor:
         """Returns the features, filtered in both directions."""
         x = x.to_dense() if is_sparse(x) else x
         blocks, mixing = self._along_features(x.transpose(-1, -2), operand)

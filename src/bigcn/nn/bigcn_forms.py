@@ -37,6 +37,7 @@ BIGCN_NUMBERS: dict[str, tuple[str, type]] = {
     "feature": ("feature_strength", float),
     "k": ("iterations", int),
     "rank": ("rank", int),
+    "top": ("top", int),
 }
 
 
@@ -84,7 +85,8 @@ def bigcn_settings(slots: Mapping[str, Any], context: ModelContext) -> dict[str,
       The second has no exact form, so beside it :obj:`exact` speaks of the node filter alone.
     - :obj:`soft`: Wiener weights for the spectral graph.
     - :obj:`p=`, :obj:`node=`, :obj:`feature=` (strengths), :obj:`hidden=` (node strength of the layers above the
-      first), :obj:`k=` (rounds), :obj:`rank=` (of the spectral graph).
+      first), :obj:`k=` (rounds), :obj:`rank=` (of the spectral graph), :obj:`top=` (weights that a local node filter
+      keeps of each node).
 
     A spectral graph without :obj:`feature=` is filtered in Taylor form with strength one, whatever the node filter:
     :math:`\mathbf{B}` is then the projector on the leading eigenvectors. It belongs to the first layer alone.
@@ -109,7 +111,8 @@ def bigcn_settings(slots: Mapping[str, Any], context: ModelContext) -> dict[str,
         settings |= {"node_filter": slots["form"], "feature_filter": slots["form"]}
     if "operator" in slots:
         settings["feature_operator"] = slots["operator"]
-    for slot in ("feature_graph", "p", "node_strength", "hidden_node_strength", "feature_strength", "iterations"):
+    numbers = ("p", "node_strength", "hidden_node_strength", "feature_strength", "iterations", "top")
+    for slot in ("feature_graph", *numbers):
         if slot in slots:
             settings[slot] = slots[slot]
     if slots.get("feature_graph") == "spectral" and "feature_strength" not in slots:

@@ -8,14 +8,11 @@ from torch_geometric.data import Data
 from torch_geometric.typing import Adj, OptTensor
 from torch_geometric.utils import add_self_loops
 
-from bigcn.filters import resolvent_coefficients
+from bigcn.local_filter import is_symmetric, local_weights
 from bigcn.nn.cache import TensorCache
 from bigcn.node_graphs import edges_of, normalized_graph
-from bigcn.sparse import SparseMatrix, chebyshev_filter
 
 _DIFFUSED = TensorCache()
-#: How many entries of the diffusion are held at a time.
-BLOCK_ENTRIES = 2**24
 
 
 @torch.no_grad()
@@ -58,31 +55,8 @@ def _diffused_edges(
     weight = torch.ones(edges.size(1), device=edges.device) if weight is None else weight
     edges, weight = add_self_loops(edges, weight, fill_value=1.0, num_nodes=num_nodes)
     matrix = normalized_graph(edges, weight, num_nodes)
-    if not _is_symmetric(matrix):
+    if not is_symmetric(matrix):
         raise ValueError("'data' must be undirected, with every edge in both directions; apply ToUndirected first")
     # Personalised PageRank is the exact low-pass filter of this strength.
-    series = resolvent_coefficients((1 - alpha) / alpha, 1, tolerance)[:, 1:].to(weight)
-    chunk = max(1, BLOCK_ENTRIES // max(num_nodes, 1))
-    found = []
-    for start in range(0, num_nodes, chunk):
-        columns = torch.arange(start, min(start + chunk, num_nodes), device=edges.device)
-        solved = chebyshev_filter(matrix, series, [_unit_columns(columns, num_nodes)])
-        entry, source = solved.t().topk(min(k, num_nodes), dim=1)
-        entry = entry.clamp(min=0)
-        entry = entry / entry.sum(dim=1, keepdim=True)
-        target = columns.unsqueeze(1).expand_as(source)
-        keep = entry > 0
-        found.append((torch.stack([source[keep], target[keep]]), entry[keep]))
-    parts, entries = zip(*found, strict=True)
-    return torch.cat(parts, dim=1), torch.cat(entries)
-
-
-def _unit_columns(columns: Tensor, num_nodes: int) -> Tensor:
-    block = torch.zeros(num_nodes, columns.numel(), device=columns.device)
-    return block.index_put_((columns, torch.arange(columns.numel(), device=columns.device)), block.new_ones(()))
-
-
-def _is_symmetric(matrix: SparseMatrix) -> bool:
-    # Scaling the two directions of an edge rounds differently, so that their entries may differ in the last digit.
-    pattern = torch.equal(matrix.crow, matrix.crow_t) and torch.equal(matrix.col, matrix.col_t)
-    return pattern and torch.allclose(matrix.value, matrix.value_t)
+    target, source, found = local_weights(matrix, (1 - alpha) / alpha, k, tolerance)
+    return torch.stack([source, target]), found

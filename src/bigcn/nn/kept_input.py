@@ -10,17 +10,21 @@ from bigcn.dense_filter import dense_pays, dense_resolvent
 from bigcn.feature_graphs import FeatureGraph
 from bigcn.feature_graphs.base import Operand
 from bigcn.filters import Hop
+from bigcn.local_filter import is_symmetric, local_resolvent
 from bigcn.nn.cache import TensorCache, Unchanged, may_keep
 from bigcn.nn.cost import WIDE_FEATURES, filter_once, sparse_or_none
 from bigcn.nn.feature_product import filled, filling_pays
 from bigcn.nn.product_layers import Dropout, drop_features
 from bigcn.nn.two_way_filter import TwoWayFilter
-from bigcn.node_graphs import SpreadGraph
+from bigcn.node_graphs import SpreadGraph, normalized_graph
 from bigcn.sparse import SparseMatrix, is_sparse, sparse_from_tensor
+
+#: Single precision tells weights apart no better than this.
+LOCAL_TOLERANCE = 1e-5
 
 
 class KeepsInput:
-    """The caches of a layer: its node graph, its exact node filter if that is dense, its feature graph if that is
+    """The caches of a layer: its node graph, its exact node filter if that is a matrix, its feature graph if that is
     computed from the input, features as a sparse matrix or with full lines, and features that are filtered once.
     """
 
@@ -31,6 +35,7 @@ class KeepsInput:
     explain: bool | None
     feature_graph: FeatureGraph
     filter: TwoWayFilter
+    top: int | None
 
     def _make_caches(self) -> None:
         self._graphs, self._operands, self._features = TensorCache(), TensorCache(), TensorCache()
@@ -92,12 +97,18 @@ class KeepsInput:
         # A finished graph may be more precise than the layer, NumPy's double for instance.
         return tuple(t.to(x.dtype) if t.is_floating_point() else t for t in operand)
 
-    def _resolvent(self, edge_index: Adj, edge_weight: OptTensor, hop: Hop) -> Tensor | None:
-        """Returns the node filter as a dense matrix where products with that take less time than its hops."""
+    def _resolvent(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor, hop: Hop) -> Tensor | SparseMatrix | None:
+        """Returns the node filter as a matrix: a sparse one if it is local, a dense one where products with that take
+        less time than its hops.
+        """
         if self._resolvents.given:
-            given: Tensor = self._resolvents.result
+            given: Tensor | SparseMatrix = self._resolvents.result
             return given
-        if self.filter.node_filter != "exact" or self.filter.num_hops == 0 or self.explain or self._graphs.given:
+        if self.filter.node_filter != "exact" or self.filter.num_hops == 0:
+            return None
+        if self.top is not None:
+            return self._local(x, edge_index, edge_weight, hop)
+        if self.explain or self._graphs.given:
             return None
         if not isinstance(hop, SparseMatrix) or not self._may_cache(edge_index, edge_weight):
             return None
@@ -106,6 +117,29 @@ class KeepsInput:
         strength = self.filter.node_strength
         key = (hop.num_rows, hop.value.dtype, strength, self.normalize)
         found: Tensor = self._resolvents.get((edge_index, edge_weight), key, lambda: dense_resolvent(hop, strength))
+        return found
+
+    def _local(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor, hop: Hop) -> SparseMatrix:
+        """Returns the local node filter, kept if anything is."""
+        if isinstance(edge_index, SpreadGraph):
+            raise ValueError("'top' needs the whole graph in one process")
+        if self.explain:
+            raise ValueError("'top' leaves no messages along edges that an explainer could mask")
+        strength, top, nodes = self.filter.node_strength, self.top, x.size(-2)
+        assert top is not None
+
+        def compute() -> SparseMatrix:
+            known = isinstance(hop, SparseMatrix)
+            graph = hop if known else normalized_graph(edge_index, edge_weight, nodes, x.dtype, self.normalize)
+            assert isinstance(graph, SparseMatrix)
+            if not is_symmetric(graph):
+                raise ValueError("'top' needs an undirected graph: see torch_geometric.utils.to_undirected")
+            return local_resolvent(graph, strength, top, max(self.filter.tolerance, LOCAL_TOLERANCE))
+
+        if not self._may_cache(edge_index, edge_weight):
+            return compute()
+        key = (nodes, x.dtype, strength, top, self.normalize)
+        found: SparseMatrix = self._resolvents.get((edge_index, edge_weight), key, compute)
         return found
 
     def _sparse_features(self, x: Tensor) -> SparseMatrix | None:

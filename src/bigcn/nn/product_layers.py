@@ -75,13 +75,15 @@ def _gin(self: Any, x: Any, edge_index: Any, size: Any = None) -> Tensor:
     if not isinstance(edge_index, SparseMatrix):
         out: Tensor = pyg.GINConv.forward(self, x, edge_index, size)
         return out
-    # Of a perceptron of two layers, as baselines have it, the first goes first.
-    first, last = self.nn.lins
+    # Of a perceptron, as baselines have it, the first layer goes first.
+    first, *more = self.nn.lins
     if not _narrows(self, edge_index, first):
         out = self.nn(_before_weights(self, x, edge_index, lambda: edge_index.matmul(x) + (1 + self.eps) * x))
         return out
     x = F.linear(x, first.weight)
-    out = last(self.nn.act(edge_index.matmul(x) + (1 + self.eps) * x + first.bias))
+    out = edge_index.matmul(x) + (1 + self.eps) * x + first.bias
+    for linear in more:
+        out = linear(self.nn.act(out))
     return out
 
 

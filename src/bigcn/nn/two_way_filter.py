@@ -19,7 +19,7 @@ from bigcn.filters import (
     is_low_pass,
     resolvent_coefficients,
 )
-from bigcn.sparse import chebyshev_filter, damped_hop, weighted_sum
+from bigcn.sparse import SparseMatrix, chebyshev_filter, damped_hop, weighted_sum
 from bigcn.user_warnings import warn_user
 
 #: Beyond this, single precision loses more than three digits in the sum over powers.
@@ -114,7 +114,7 @@ class TwoWayFilter(torch.nn.Module):
         )
 
     def along_nodes(
-        self, parts: list[Tensor], mixing: Tensor | None, hop: Hop, resolvent: Tensor | None = None
+        self, parts: list[Tensor], mixing: Tensor | None, hop: Hop, resolvent: Tensor | SparseMatrix | None = None
     ) -> Tensor:
         r"""Returns :math:`\sum_a \mathbf{A}^a \mathbf{U}_a` with :math:`\mathbf{U}_a = \sum_m` :obj:`mixing[a, m] *
         parts[m]`.
@@ -124,7 +124,8 @@ class TwoWayFilter(torch.nn.Module):
             mixing (torch.Tensor, optional): If :obj:`None`, the parts are the :math:`\mathbf{U}_a` themselves, or
                 their sum if the node direction is off.
             hop (Callable): Multiplies by the normalised node adjacency.
-            resolvent (torch.Tensor, optional): An exact :math:`\mathbf{A}` as a dense matrix. (default: :obj:`None`)
+            resolvent (torch.Tensor or SparseMatrix, optional): An exact :math:`\mathbf{A}` as a matrix.
+                (default: :obj:`None`)
         """
         if self.node_strength == 0:
             return parts[0] if mixing is None else weighted_sum(mixing.sum(dim=0), parts)
@@ -133,7 +134,7 @@ class TwoWayFilter(torch.nn.Module):
             if resolvent is not None:
                 total = weighted_sum(mixing[-1], parts)
                 for a in range(self.iterations - 1, -1, -1):
-                    total = weighted_sum(mixing[a], parts) + symmetric_product(resolvent, total)
+                    total = weighted_sum(mixing[a], parts) + _product(resolvent, total)
                 return total
             return chebyshev_filter(hop, self.node_chebyshev @ mixing, parts)
         total = parts[-1] if mixing is None else weighted_sum(mixing[-1], parts)
@@ -181,3 +182,7 @@ class TwoWayFilter(torch.nn.Module):
             f"feature={self.feature_filter}({self.feature_strength:g}, {self.feature_operator}), "
             f"iterations={self.iterations}"
         )
+
+
+def _product(matrix: Tensor | SparseMatrix, block: Tensor) -> Tensor:
+    return matrix.matmul(block) if isinstance(matrix, SparseMatrix) else symmetric_product(matrix, block)
