@@ -52,6 +52,6 @@ def make_spec(setting: Setting, series: Series, value: float | None, candidate: 
         value=value,
         seed=seed,
         device=setting.device,
-        settings=candidate.settings,
+        settings=candidate.settings_on(series.graph),
         training=training,
     )

@@ -69,6 +69,8 @@ class _Baseline(KeepsGraph, BasicGNN):
         *args, **kwargs: See :class:`torch_geometric.nn.models.basic_gnn.BasicGNN`.
         drops_input (bool, optional): Whether dropout also comes before the first layer.
             (default: as in the model's paper)
+        scales_rows (bool, optional): Whether the features of each node are divided by their sum first, see
+            :meth:`~bigcn.nn.product_layers.KeepsGraph.scaled`. (default: :obj:`False`)
     """
 
     supports_edge_weight = False
@@ -78,9 +80,10 @@ class _Baseline(KeepsGraph, BasicGNN):
     entries: Callable[..., tuple[Tensor, OptTensor]]
     drops_input = False
 
-    def __init__(self, *args: Any, drops_input: bool | None = None, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, drops_input: bool | None = None, scales_rows: bool = False, **kwargs: Any) -> None:
         if drops_input is not None:
             self.drops_input = drops_input
+        self.scales_rows = scales_rows
         self.by_product = not _of_layers(kwargs)
         super().__init__(*args, **kwargs)
 
@@ -96,6 +99,7 @@ class _Baseline(KeepsGraph, BasicGNN):
         graph, weight = self.graph_matrix(x, edge_index, edge_weight, self.entries)
         if not isinstance(graph, SparseMatrix):
             graph = self.messages(graph, x.size(0))
+        x = self.scaled(x)
         if self.drops_input:
             x = self.drop_input(x, self.dropout.p, self.training)
         out: Tensor = super().forward(x, graph, weight)
@@ -112,7 +116,7 @@ class _Baseline(KeepsGraph, BasicGNN):
 
 class GCN(_Baseline):
     r"""The graph convolutional network (`Kipf and Welling, 2017 <https://arxiv.org/abs/1609.02907>`_), with dropout on
-    the input of every layer as in its paper.
+    the input of every layer as in its paper; see :class:`_Baseline` for the arguments.
     """
 
     supports_edge_weight = True
@@ -196,6 +200,7 @@ class GAT(KeepsGraph, BasicGNN):
         in_channels, hidden_channels, num_layers, out_channels, dropout: See
             :class:`torch_geometric.nn.models.basic_gnn.BasicGNN`.
         heads (int, optional): The number of heads. (default: :obj:`8`)
+        scales_rows (bool, optional): See :class:`_Baseline`. (default: :obj:`False`)
         **kwargs (optional): Additional arguments of :class:`torch_geometric.nn.GATConv`.
     """
 
@@ -211,8 +216,10 @@ class GAT(KeepsGraph, BasicGNN):
         out_channels: int,
         dropout: float = 0.0,
         heads: int = 8,
+        scales_rows: bool = False,
         **kwargs: Any,
     ) -> None:
+        self.scales_rows = scales_rows
         if hidden_channels % heads != 0:
             raise ValueError(f"'hidden_channels' must be a multiple of the {heads} heads (got {hidden_channels})")
         self.by_product = not _of_layers(kwargs)
@@ -227,6 +234,7 @@ class GAT(KeepsGraph, BasicGNN):
     def forward(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor = None) -> Tensor:
         """Runs the forward pass; weights of edges have no place in it."""
         kept = any(cache.given for cache in vars(self).get("_caches", {}).values()) or self.may_keep_graph(edge_index)
+        x = self.scaled(x)
         for layer, conv in enumerate(self.convs):
             x = (drop if layer else self.drop_input)(x, self.dropout.p, self.training)
             x = attend(conv, x, self._graph(edge_index, x.size(0))) if kept else conv(x, edges_of(edge_index)[0])
@@ -250,6 +258,7 @@ class APPNP(KeepsGraph, torch.nn.Module):
         in_channels, hidden_channels, num_layers, out_channels, dropout: See :class:`torch_geometric.nn.MLP`.
         K (int, optional): The number of propagation steps. (default: :obj:`10`)
         alpha (float, optional): The teleport probability. (default: :obj:`0.1`)
+        scales_rows (bool, optional): See :class:`_Baseline`. (default: :obj:`False`)
     """
 
     def __init__(
@@ -261,8 +270,10 @@ class APPNP(KeepsGraph, torch.nn.Module):
         dropout: float = 0.0,
         K: int = 10,
         alpha: float = 0.1,
+        scales_rows: bool = False,
     ) -> None:
         super().__init__()
+        self.scales_rows = scales_rows
         self.mlp = _perceptron(in_channels, hidden_channels, num_layers, out_channels, dropout)
         self.dropout = dropout
         self.propagation = APPNPConv(K, alpha)
@@ -274,7 +285,7 @@ class APPNP(KeepsGraph, torch.nn.Module):
     def forward(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor = None) -> Tensor:
         """Runs the forward pass."""
         graph, weight = self.graph_matrix(x, edge_index, edge_weight, _symmetric)
-        hidden = self.mlp(self.drop_input(x, self.dropout, self.training))
+        hidden = self.mlp(self.drop_input(self.scaled(x), self.dropout, self.training))
         out: Tensor = self.propagation(hidden, graph, weight)
         return out
 
@@ -313,13 +324,25 @@ class SGC(KeepsGraph, torch.nn.Module):
         return out
 
 
-class MLP(torch.nn.Module):
-    r"""A perceptron that does not look at the graph; see :class:`torch_geometric.nn.MLP` for the arguments."""
+class MLP(KeepsGraph, torch.nn.Module):
+    r"""A perceptron that does not look at the graph.
+
+    Args:
+        in_channels, hidden_channels, num_layers, out_channels, dropout: See :class:`torch_geometric.nn.MLP`.
+        scales_rows (bool, optional): See :class:`_Baseline`. (default: :obj:`False`)
+    """
 
     def __init__(
-        self, in_channels: int, hidden_channels: int, num_layers: int, out_channels: int, dropout: float = 0.0
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        num_layers: int,
+        out_channels: int,
+        dropout: float = 0.0,
+        scales_rows: bool = False,
     ) -> None:
         super().__init__()
+        self.scales_rows = scales_rows
         self.mlp = _perceptron(in_channels, hidden_channels, num_layers, out_channels, dropout)
 
     def reset_parameters(self) -> None:
@@ -328,7 +351,7 @@ class MLP(torch.nn.Module):
 
     def forward(self, x: Tensor, edge_index: Adj | None = None, edge_weight: OptTensor = None) -> Tensor:
         """Runs the forward pass."""
-        out: Tensor = self.mlp(x)
+        out: Tensor = self.mlp(self.scaled(x))
         return out
 
 

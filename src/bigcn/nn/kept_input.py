@@ -19,8 +19,8 @@ from bigcn.nn.two_way_filter import TwoWayFilter
 from bigcn.node_graphs import SpreadGraph, normalized_graph
 from bigcn.sparse import SparseMatrix, is_sparse, sparse_from_tensor
 
-#: Single precision tells weights apart no better than this.
-LOCAL_TOLERANCE = 1e-5
+#: The largest error in a local filter: its weights are small, and there is but one matrix to make.
+LOCAL_TOLERANCE = 1e-4
 
 
 class KeepsInput:
@@ -134,7 +134,7 @@ class KeepsInput:
             assert isinstance(graph, SparseMatrix)
             if not is_symmetric(graph):
                 raise ValueError("'top' needs an undirected graph: see torch_geometric.utils.to_undirected")
-            return local_resolvent(graph, strength, top, max(self.filter.tolerance, LOCAL_TOLERANCE))
+            return local_resolvent(graph, strength, top, min(self.filter.tolerance, LOCAL_TOLERANCE))
 
         if not self._may_cache(edge_index, edge_weight):
             return compute()

@@ -172,6 +172,8 @@ class KeepsGraph:
 
     #: Whether messages are passed as the model's class says, so that sparse products can stand for them.
     by_product = True
+    #: Whether features are scaled node by node before anything else.
+    scales_rows = False
 
     def keep(self, name: str, tensors: tuple[Any, ...], extra: Any, compute: Callable[[], Any]) -> Any:
         caches: dict[str, TensorCache] = self.__dict__.setdefault("_caches", {})
@@ -181,6 +183,20 @@ class KeepsGraph:
         """Tells whether what is kept under a name was given, see :meth:`TensorCache.giving`."""
         caches: dict[str, TensorCache] = self.__dict__.setdefault("_caches", {})
         return name in caches and caches[name].given
+
+    def scaled(self, x: Tensor) -> Tensor:
+        """Divides the features of each node by their sum, as :class:`torch_geometric.transforms.NormalizeFeatures` does
+        and the papers of GCN, GAT and APPNP say, if the model asks for it.
+        """
+        if not self.scales_rows:
+            return x
+
+        def compute() -> Tensor:
+            return x / x.sum(dim=-1, keepdim=True).clamp(min=1.0)
+
+        may = self.is_given("rows") or may_keep(x)
+        out: Tensor = self.keep("rows", (x,), None, compute) if may else compute()
+        return out
 
     def drop_input(self, x: Tensor, p: float, training: bool) -> Tensor:
         """Drops entries of the features, see :func:`drop_features`."""
