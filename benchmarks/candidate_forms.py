@@ -2,9 +2,9 @@
 
 Run on a GPU:  BIGCN_DATA=... python benchmarks/candidate_forms.py
 
-Clean graphs, noise of level 0.5 and wrong edges, three seeds, test data never looked at. Twelve pairs of a form and a
+Clean graphs, noise of level 0.5 and wrong edges, three seeds, test data never looked at. Sixteen pairs of a form and a
 weight decay are what the reproduction lets validation choose from (`bigcn/experiments/contenders.py`): here is told how
-far the best of them lies below the best of all, and which twelve would come closest everywhere. What runs is added to
+far the best of them lies below the best of all, and which sixteen would come closest everywhere. What runs is added to
 the results that are there; `--stored` runs nothing and writes nothing.
 """
 
@@ -28,23 +28,32 @@ from common import RESULTS, added, store, this_host
 
 GRAPHS = ("none", "uniform+code+feature=1", "spectral")
 
-#: What names a candidate: words, hidden units, dropout, whether the input is dropped as well, and weight decay.
-KEYS = ("form", "hidden_channels", "dropout", "drops_input", "weight_decay")
-#: Words, hidden units, dropout, and whether the input is dropped as well.
-Form = tuple[str, int, float, bool]
+#: What names a candidate: words, hidden units, dropout, whether the input is dropped as well, normalisation of the
+#: hidden layer, and weight decay.
+KEYS = ("form", "hidden_channels", "dropout", "drops_input", "norm", "weight_decay")
+#: Words, hidden units, dropout, whether the input is dropped as well, and normalisation.
+Form = tuple[str, int, float, bool, str]
 #: How many candidates every model has.
-SIZE = 12
+SIZE = 16
 NAME = "candidate-forms"
-#: The weight decay that forms with dropout on the input are tried with, by that dropout.
-DECAY_WITH_DROPPED_INPUT = {0.5: 2e-3, 0.8: 7e-3}
+#: The weight decays that forms with dropout on the input are tried with, by that dropout.
+DECAYS_WITH_DROPPED_INPUT = {0.5: (2e-3,), 0.8: (2e-3, 7e-3)}
+#: What came last is tried with the weight decay between the text's and the released code's.
+LATE_DECAYS = (2e-3,)
+LATE: tuple[Form, ...] = (
+    ("spectral+node=9+p=30+k=1+top=64", 64, 0.5, False, ""),
+    ("spectral+node=5", 64, 0.5, False, "batch_norm"),
+    ("spectral+node=5+p=0.1", 64, 0.5, False, "batch_norm"),
+    ("none+node=0+hidden=20", 64, 0.8, True, ""),
+)
 
 
 def forms(case: str) -> list[Form]:
     """Returns the forms that are tried on clean data or under a kind of noise."""
-    usual: list[Form] = [(*form, False) for form in _usual_forms(case)]
+    usual: list[Form] = [(*form, False, "") for form in _usual_forms(case)]
     if case == "clean":
-        usual += [("none+node=0+hidden=10", 64, dropout, True) for dropout in DECAY_WITH_DROPPED_INPUT]
-    return usual
+        usual += [("none+node=0+hidden=10", 64, dropout, True, "") for dropout in DECAYS_WITH_DROPPED_INPUT]
+    return [*usual, *LATE]
 
 
 def _usual_forms(case: str) -> list[tuple[str, int, float]]:
@@ -79,8 +88,10 @@ def _usual_forms(case: str) -> list[tuple[str, int, float]]:
 
 def decays(form: Form, case: str) -> tuple[float, ...]:
     """Returns the weight decays that a form is tried with: two where it is large, or far behind."""
+    if form in LATE:
+        return LATE_DECAYS
     if form[3]:
-        return (DECAY_WITH_DROPPED_INPUT[form[2]],)
+        return DECAYS_WITH_DROPPED_INPUT[form[2]]
     if form[1] > 64:
         return WEIGHT_DECAYS[:2]
     return WEIGHT_DECAYS[::2] if case == "noise-level" and "hidden" in form[0] else WEIGHT_DECAYS
@@ -91,17 +102,19 @@ def experiment(case: str, only: str) -> Experiment:
     contenders = tuple(
         Contender(f"{form}, weight decay {decay}", form[0], "fixed", (_candidate(form, decay),))
         for form in forms(case)
-        if re.search(only, f"{form[0]}{' input' * form[3]}")
+        if re.search(only, f"{form[0]}{' input' * form[3]} {form[4]}")
         for decay in decays(form, case)
     )
     return Experiment("forms", "Forms", tuple(places(case)), contenders)
 
 
 def _candidate(form: Form, decay: float) -> Candidate:
-    words, hidden, dropout, drops_input = form
+    words, hidden, dropout, drops_input, norm = form
     settings: dict[str, Any] = {"hidden_channels": hidden, "dropout": dropout, "tolerance": 1e-3}
     if drops_input:
         settings["drops_input"] = True
+    if norm:  # over all nodes, in evaluation too
+        settings |= {"norm": norm, "norm_kwargs": {"track_running_stats": False}}
     return Candidate(f"bigcn:exact+{words}", settings, {"weight_decay": decay, "max_epochs": 2_000})
 
 
@@ -124,6 +137,7 @@ def rows_of(work: Reproduction) -> list[dict[str, Any]]:
             "hidden_channels": cell.candidate.settings["hidden_channels"],
             "dropout": cell.candidate.settings["dropout"],
             "drops_input": cell.candidate.settings.get("drops_input", False),
+            "norm": cell.candidate.settings.get("norm", ""),
             "weight_decay": cell.candidate.training["weight_decay"],
             "validation": cell.row()["validation"],
         }
@@ -153,6 +167,7 @@ def pool_in_use() -> list[tuple[Any, ...]]:
             {
                 "form": candidate.model.removeprefix("bigcn:exact+"),
                 "drops_input": False,
+                "norm": "",
                 **candidate.settings,
                 **candidate.training,
             }
@@ -203,8 +218,8 @@ def main() -> None:
     gap, some = closest(behind, SIZE)
     print(f"closest: {100 * gap:.2f} points below the best on average")
     for index in some:
-        words, hidden, dropout, drops_input, decay = everything[index]
-        where = " on the input as well" if drops_input else ""
+        words, hidden, dropout, drops_input, norm, decay = everything[index]
+        where = (" on the input as well" if drops_input else "") + (f", {norm}" if norm else "")
         print(f"  {words}, {hidden} units, dropout {dropout}{where}, weight decay {decay}")
 
 

@@ -36,8 +36,8 @@ class LinkPrediction(Task):
         seed (int, optional): The seed of edges and negatives. (default: :obj:`0`)
         val_share (float, optional): The share of edges for validation. (default: :obj:`0.1`)
         test_share (float, optional): The share of edges for the test. (default: :obj:`0.1`)
-        negatives (str, optional): :obj:`"fresh"` draws new training negatives in each epoch, as P-GNN does, which
-            avoid the negatives of validation and test; :obj:`"fixed"` draws them once. (default: :obj:`"fresh"`)
+        negatives (str, optional): :obj:`"fresh"` draws new training negatives in each epoch, which avoid the negatives
+            of validation and test; :obj:`"fixed"` draws them once, as the code of P-GNN does. (default: :obj:`"fresh"`)
         embedding_channels (int, optional): The size of the embeddings. (default: :obj:`32`)
         prepare (Callable, optional): See :class:`~bigcn.tasks.Task`; it sees the training edges alone.
             (default: :obj:`None`)
