@@ -56,6 +56,8 @@ def test_list(bigcn):
         (("node-table", "--device", "tpu"), "'--device' must be auto, cpu or cuda (got 'tpu')"),
         (("all", "--report"), "there is no store of runs at runs/reproduce.sqlite and no table in results"),
         (("node-table", "--seeds", "11"), "less than or equal to 10"),
+        (("all", "--since", "2026-11-18"), "'--since' goes with '--lacking'"),
+        (("all", "--lacking", "--since", "18.11."), "'--since' must be a day, as in 2026-11-18 (got '18.11.')"),
     ],
 )
 def test_mistakes_are_one_sentence(bigcn, words, sentence):

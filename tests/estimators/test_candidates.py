@@ -4,7 +4,16 @@ from dataclasses import asdict
 import pytest
 
 from bigcn import BiGCN, BiGCNConv
-from bigcn.estimators.candidates import DEFAULT_MODEL, DEFAULT_TRAINING, NO_SEARCH, SHORT_SEARCH, Plan, Trial, best_of
+from bigcn.estimators.candidates import (
+    DEFAULT_MODEL,
+    DEFAULT_TRAINING,
+    LOCAL_SEARCH,
+    NO_SEARCH,
+    SHORT_SEARCH,
+    Plan,
+    Trial,
+    best_of,
+)
 from bigcn.experiments.contenders import TUNED
 from bigcn.feature_graphs import FEATURE_GRAPHS
 from bigcn.nn.registry import ModelContext, get_model
@@ -56,7 +65,7 @@ def test_later_ones_stand_on_the_best_so_far():
     by_graph = {t.model["feature_graph"]: t for t in trials}
     assert {"none", "spectral", "correlation", "uniform"} == set(by_graph)
     # Nothing above 0.5 before the decay was tried, so the first strength went on; its decay is the one that differs.
-    decayed = trials[6]
+    decayed = trials[5]
     assert (decayed.model["node_strength"], decayed.training["weight_decay"]) == (0.5, 7e-3)
     for name in ("none", "correlation", "uniform"):
         assert by_graph[name].model["node_strength"] == 0.5
@@ -67,6 +76,8 @@ def test_other_uses_of_the_filter_are_tried():
     assert by_name["exact, node strength 0.5, keeping more of each node"]["p"] == 0.1
     after = by_name["smoothing after prediction"]
     assert (after["feature_graph"], after["node_strength"], after["hidden_node_strength"]) == ("none", 0.0, 10.0)
+    nearest = by_name["the nearest nodes alone"]
+    assert (nearest["top"], nearest["node_strength"], nearest["p"], nearest["iterations"]) == (64, 9.0, 30.0, 1)
     training = asdict(TrainConfig(**DEFAULT_TRAINING["link"]))
     links = run(Plan(DEFAULT_MODEL["link"], training, 1000, 40, task="link"), lambda candidate: 0.5)
     assert [t.model["num_layers"] for t in links if t.name.endswith("one layer")] == [1]
@@ -74,6 +85,14 @@ def test_other_uses_of_the_filter_are_tried():
         Plan({**DEFAULT_MODEL["link"], "num_layers": 1}, training, 1000, 40, task="link"), lambda candidate: 0.5
     )
     assert len(alone) == len(links) - 1
+
+
+def test_a_local_filter_is_for_small_graphs():
+    for size, there in ((LOCAL_SEARCH, True), (LOCAL_SEARCH + 1, False)):
+        trials = run(plan(size), lambda candidate: 0.9 if candidate.model.get("top") else 0.5)
+        assert any(t.model.get("top") for t in trials) == there
+    # What stands on it keeps it.
+    assert all(t.model["top"] == 64 for t in run(plan(), lambda c: 0.9 if c.model.get("top") else 0.5)[9:])
 
 
 def test_feature_graphs_come_beside_a_use_that_won():
@@ -117,7 +136,7 @@ def test_ties_are_decided_by_the_loss_then_by_order():
     assert best_of(trials) == 2
 
 
-@pytest.mark.parametrize(("task", "decay"), [("node", 2e-3), ("link", 5e-4)])
+@pytest.mark.parametrize(("task", "decay"), [("node", 5e-4), ("link", 5e-4)])
 def test_the_default_is_one_of_those_that_validation_chooses_from(task, decay):
     ours = next(contender for contender in TUNED if contender.name == "bigcn")
     context = ModelContext("cora", "clean", task, in_channels=40, out_channels=3)

@@ -102,7 +102,32 @@ def test_nothing_of_a_full_record_is_lacking(folder):
     assert lacking.missing() == (5 * 5 * len(SEEDS), 5 * 5 * len(SEEDS))
     assert lacking.choosing() == []
     (folder / "candidates.csv").unlink()
-    assert len(empty(read_record(folder)).lacking().choosing()) == 5 * 12 * 3
+    assert len(empty(read_record(folder)).lacking().choosing()) == 5 * 16 * 3
+
+
+def test_what_ran_before_a_day_can_be_lacking(folder):
+    assert {cell.measured.ran for cell in empty(read_record(folder)).cells()} == {"2026-03-01"}
+    assert empty(read_record(folder)).lacking("2026-03-01").missing() == (0, 0)
+    whole = empty().missing()
+    assert empty(read_record(folder)).lacking("2026-03-02").missing() == whole
+
+    # Numbers without a day are older than any. A choice is made anew before anyone runs with what was chosen.
+    change(folder / "noise-rate.csv", lambda row: row | {"ran": "" if row["model"] == "gat" else row["ran"]})
+    change(folder / "candidates.csv", lambda row: row | {"ran": "" if row["model"] == "gat" else row["ran"]})
+    lacking = empty(read_record(folder)).lacking("2026-01-01")
+    assert {(e.name, e.contenders[0].name) for e in lacking.experiments} == {
+        ("noise-rate", "gat"),
+        ("link-table", "gat"),
+    }
+    specs = lacking.choosing()
+    assert len(specs) == 5 * 16 * 3 + 4 * 12 * 3
+    assert lacking.reporting() == []
+    for spec in specs:
+        lacking._known[spec.key] = made_up(spec)
+    # Links were dated all along; the first three seeds of nodes ran at another amount.
+    assert {(spec.task, spec.model) for spec in lacking.reporting()} == {("node", "gat")}
+    assert len(lacking.reporting()) == 5 * 5 * len(SEEDS)
+    assert empty(read_record(folder)).lacking().missing() == (0, 0)
 
 
 def test_what_was_lacking_counts_once_it_has_run(folder):

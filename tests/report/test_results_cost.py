@@ -65,6 +65,17 @@ def test_costs_of_earlier_stores_are_added(work):
     assert "- When: 2026-02-01 to 2026-03-01." in took
 
 
+def test_costs_of_stores_behind_which_nothing_stands_are_gone(work):
+    here = costs(work)
+    gone = {**here[0], "first": "2026-01-01", "last": "2026-02-28"}
+    assert costs(with_costs(work, [gone])) == here
+    # A number without a day may be from any store that was written down before days were kept.
+    old = {key: value for key, value in gone.items() if key != "dated"}
+    undated = with_costs(work, [old, gone])
+    undated.days = lambda: {"", "2026-03-01"}
+    assert costs(undated) == [old, *here]
+
+
 def test_the_time_of_the_gpu_is_a_bar(work):
     seconds = 2 * len(work.used())
     assert time_mark(costs(work)) == (

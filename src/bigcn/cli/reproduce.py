@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
@@ -53,6 +54,9 @@ def reproduce(
     lacking: Annotated[
         bool, typer.Option("--lacking", help="Run what the tables do not have seed by seed, and nothing else.")
     ] = False,
+    since: Annotated[
+        str, typer.Option(help="With '--lacking': a day, as in 2026-11-18, before which what ran does not count.")
+    ] = "",
     plan: Annotated[bool, typer.Option("--plan", help="Say what would be run, and stop.")] = False,
     report: Annotated[bool, typer.Option("--report", help="Run nothing; write what store and tables know.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
@@ -69,6 +73,7 @@ def reproduce(
     if experiments == ["list"]:
         _print_list(as_json)
         return
+    _check_since(since, lacking)
     chosen = [EXPERIMENTS[name] for name in _resolve(experiments)]
     if graphs:
         chosen = _only(chosen, names(graphs.lower(), "--graphs"))
@@ -88,7 +93,7 @@ def reproduce(
             )
         work = Reproduction(chosen, runs, setting, record)
         if lacking:
-            work = work.lacking()
+            work = work.lacking(since)
         missing, total = work.missing()
         estimate = work.estimate()
         to_do = f"{missing:,} to do on {setting.device}" + (f", about {_duration(estimate)}" if estimate else "")
@@ -187,6 +192,17 @@ def _resolve(listed: list[str]) -> list[str]:
         if name not in EXPERIMENTS:
             raise ValueError(f"unknown experiment {name!r}{suggest(name, [*EXPERIMENTS, 'all', 'list'])}")
     return list(dict.fromkeys(listed))
+
+
+def _check_since(since: str, lacking: bool) -> None:
+    if since and not lacking:
+        raise ValueError("'--since' goes with '--lacking': without it everything that is not in the store is run")
+    try:
+        valid = not since or date.fromisoformat(since).isoformat() == since
+    except ValueError:
+        valid = False
+    if not valid:
+        raise ValueError(f"'--since' must be a day, as in 2026-11-18 (got {since!r})")
 
 
 def _only(experiments: list[Experiment], graphs: tuple[str, ...]) -> list[Experiment]:

@@ -18,7 +18,7 @@ from bigcn.experiments.statistics import paired_interval, unpaired_interval
 COLUMNS = (
     "experiment", "model", "tuning", "dataset", "task", "case", "value", "protocol", "metric", "mean", "std", "seeds",
     "published", "validation", "chosen", "isolated", "low_degree", "epochs", "seconds", "scores", "isolated_scores",
-    "low_degree_scores",
+    "low_degree_scores", "ran",
 )  # fmt: skip
 #: Whose authors' split is Planetoid's.
 _PLANETOID = ("citeseer", "pubmed")
@@ -36,6 +36,8 @@ class Measured:
         by_seed (Mapping[str, Mapping[int, float]]): Scores by metric and seed; empty where they were not kept.
         epochs (float): The mean number of epochs.
         seconds (float): The sum of the times.
+        ran (str, optional): The day of the last run, as in 2026-11-18; nothing where it was not kept.
+            (default: nothing)
     """
 
     mean: float
@@ -44,6 +46,7 @@ class Measured:
     by_seed: Mapping[str, Mapping[int, float]]
     epochs: float
     seconds: float
+    ran: str = ""
 
     @classmethod
     def of(cls, metric: str, seeds: Sequence[int], results: Sequence[RunResult]) -> Self:
@@ -69,6 +72,7 @@ class Measured:
             {metric: own, **{name: by_seed[name] for name in _FEW_LINKS.values()}},
             _digits(np.mean([result.epochs or 0 for result in results])),
             _digits(np.sum([result.seconds for result in results])),
+            last_day(results),
         )
 
     @classmethod
@@ -88,6 +92,7 @@ class Measured:
             {name: _read_scores(row.get(column) or "", seeds) for name, column in kept.items()},
             float(row["epochs"]),
             float(row["seconds"]),
+            row.get("ran") or "",
         )
 
 
@@ -181,8 +186,14 @@ class Cell:
                 f"{column}_scores": write_scores(self.scores(metric), self.seeds)
                 for column, metric in _FEW_LINKS.items()
             },
+            "ran": measured.ran,
         }
         return {column: row[column] for column in COLUMNS}
+
+
+def last_day(results: Sequence[RunResult]) -> str:
+    """Returns the day on which the last of some runs began."""
+    return max(result.started for result in results)[:10]
 
 
 def write_scores(scores: Mapping[int, float], seeds: Sequence[int]) -> str:

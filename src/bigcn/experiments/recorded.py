@@ -14,7 +14,7 @@ from bigcn.experiments.paper import EXPERIMENTS, SEEDS, Experiment, Series
 
 #: The table of what validation chose from, and its columns.
 CANDIDATES = "candidates.csv"
-CANDIDATE_COLUMNS = ("model", "dataset", "task", "case", "value", "protocol", "candidate", "validation")
+CANDIDATE_COLUMNS = ("model", "dataset", "task", "case", "value", "protocol", "candidate", "validation", "ran")
 #: A column of tables whose runs had a cap on their epochs.
 CAP = "max_epochs"
 #: What the runs took, by the store that they were in.
@@ -29,12 +29,13 @@ class Record:
 
     Args:
         cells (Mapping): What was measured and what had been chosen, by place.
-        validation (Mapping): The mean validation score of a candidate where a choice was made, by place.
+        validation (Mapping): The mean validation score of a candidate where a choice was made and the day of its last
+            run, by place.
         costs (list): What earlier runs took, see :mod:`bigcn.report.results_cost`.
     """
 
     cells: Mapping[_Place, tuple[Measured, str]] = field(default_factory=dict)
-    validation: Mapping[_Place, float] = field(default_factory=dict)
+    validation: Mapping[_Place, tuple[float, str]] = field(default_factory=dict)
     costs: list[dict[str, Any]] = field(default_factory=list)
 
     def cell(
@@ -56,9 +57,25 @@ class Record:
         known = {_cell_place(cell.experiment, cell.series, cell.contender, cell.value) for cell in cells}
         return len(self.cells.keys() - known)
 
-    def mean_validation(self, series: Series, value: float | None, candidate: Candidate) -> float | None:
-        """Returns the mean validation score of a candidate over the seeds of the choice."""
-        return self.validation.get((*_where(series, value), candidate.describe()))
+    def mean_validation(
+        self, series: Series, value: float | None, candidate: Candidate, since: str = ""
+    ) -> float | None:
+        """Returns the mean validation score of a candidate over the seeds of the choice.
+
+        Args:
+            series, value, candidate: Where, and of what.
+            since (str, optional): The day before which runs do not count. (default: all do)
+        """
+        mean, ran = self.validation.get(self._validated(series, value, candidate), (None, ""))
+        return mean if ran >= since else None
+
+    def day_of_validation(self, series: Series, value: float | None, candidate: Candidate) -> str:
+        """Returns the day of the last run behind a mean validation score; nothing where it was not kept."""
+        return self.validation.get(self._validated(series, value, candidate), (0.0, ""))[1]
+
+    @staticmethod
+    def _validated(series: Series, value: float | None, candidate: Candidate) -> _Place:
+        return (*_where(series, value), candidate.describe())
 
 
 def read_record(folder: Path) -> Record:
@@ -75,7 +92,9 @@ def read_record(folder: Path) -> Record:
                     place = (name, *_place(row), row["model"], row["tuning"])
                     cells[place] = Measured.from_row(row, SEEDS), row["chosen"]
     with _readable(folder / CANDIDATES) as path:
-        validation = {(*_place(row), row["candidate"]): float(row["validation"]) for row in _rows(path)}
+        validation = {
+            (*_place(row), row["candidate"]): (float(row["validation"]), row.get("ran") or "") for row in _rows(path)
+        }
     with _readable(folder / COSTS) as path:
         costs = json.loads(path.read_text("utf-8")) if path.exists() else []
         _check_costs(costs)
@@ -83,7 +102,7 @@ def read_record(folder: Path) -> Record:
 
 
 def candidate_row(
-    contender: Contender, series: Series, value: float | None, candidate: Candidate, mean: float
+    contender: Contender, series: Series, value: float | None, candidate: Candidate, mean: float, ran: str
 ) -> dict[str, Any]:
     """Returns a line of the table of what validation chose from."""
     line = (
@@ -95,6 +114,7 @@ def candidate_row(
         protocol_of(series),
         candidate.describe(),
         mean,
+        ran,
     )
     return dict(zip(CANDIDATE_COLUMNS, line, strict=True))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bigcn.experiments.cells import Cell, Measured
+from bigcn.experiments.cells import Cell, Measured, last_day
 from bigcn.experiments.contenders import Candidate, Contender
 from bigcn.experiments.execution import Executor, execute
 from bigcn.experiments.paper import Experiment, Series
@@ -34,7 +34,7 @@ class Reproduction:
     ) -> None:
         self.experiments, self.store, self.setting = list(experiments), store, setting
         self.record = Record() if record is None or setting.is_short else record
-        self._trusting = False
+        self._trusting, self._since = False, ""
         self._known: dict[str, RunResult] = {}
         self._specs: dict[tuple[Series, float | None, int, int], tuple[RunSpec, str, Candidate]] = {}
         self._here: set[str] = set()
@@ -51,7 +51,7 @@ class Reproduction:
         """Returns what is known about other experiments; both share it."""
         other = object.__new__(Reproduction)
         other.experiments, other.store, other.setting = list(experiments), self.store, self.setting
-        other.record, other._trusting = self.record, False
+        other.record, other._trusting, other._since = self.record, False, ""
         other._known, other._specs, other._here = self._known, self._specs, self._here
         return other
 
@@ -88,21 +88,23 @@ class Reproduction:
             for seed in self.setting.seeds
         )
 
-    def lacking(self) -> "Reproduction":
+    def lacking(self, since: str = "") -> "Reproduction":
         """Returns what neither the store nor the record has with the scores of all seeds, and choices whose candidates
         are known in part; only that is run then.
+
+        Args:
+            since (str, optional): A day, as in 2026-11-18: what the record has from before does not count.
+                (default: all counts)
         """
-        other = self.about(
-            [
-                replace(experiment, series=(series,), contenders=(contender,))
-                for experiment, series, contender in self._contests()
-                if (candidate := self._wanted(experiment, series, contender)) is None
-                or not self._is_settled(experiment, series, contender)
-                or not all(
-                    self._has_seeds(experiment, series, contender, candidate, v) for v in series.values or (None,)
-                )
-            ]
-        )
+        other = self.about(self.experiments)
+        other._since = since
+        other.experiments = [
+            replace(experiment, series=(series,), contenders=(contender,))
+            for experiment, series, contender in other._contests()
+            if (candidate := other._wanted(experiment, series, contender)) is None
+            or not other._is_settled(experiment, series, contender)
+            or not all(other._has_seeds(experiment, series, contender, candidate, v) for v in series.values or (None,))
+        ]
         other._trusting = True
         return other
 
@@ -143,7 +145,8 @@ class Reproduction:
         them, from the record. Where it has some, others have come since.
         """
         candidates, where = contender.among(series.task), series.decided_at
-        if any(self.record.mean_validation(*where, candidate) is not None for candidate in candidates):
+        known = (self.record.mean_validation(*where, candidate) is not None for candidate in candidates)
+        if self._since or any(known):
             return self.choice(series, contender) is not None
         return self._wanted(experiment, series, contender) is not None
 
@@ -151,8 +154,9 @@ class Reproduction:
         return self.choice(series, contender)
 
     def _wanted(self, experiment: Experiment, series: Series, contender: Contender) -> Candidate | None:
-        """Returns what validation chooses, or had chosen where nothing else is known."""
-        return self.choice(series, contender) or self.record.chosen(experiment, series, contender)
+        """Returns what validation chooses, or had chosen where nothing else is known and old choices count."""
+        chosen = self.choice(series, contender)
+        return chosen if chosen or self._since else self.record.chosen(experiment, series, contender)
 
     def _shown(self, experiment: Experiment, series: Series, contender: Contender) -> Candidate | None:
         """Returns what is reported: what validation chooses, and until that has run everywhere, what is recorded."""
@@ -167,7 +171,7 @@ class Reproduction:
         """Returns the mean validation score of a candidate over the seeds of the choice, if all have run."""
         results = self._results(series, value, candidate, self.setting.choice_seeds)
         if results is None:
-            return self.record.mean_validation(series, value, candidate)
+            return self.record.mean_validation(series, value, candidate, self._since)
         # As the table of candidates has it, so that equals are equals there as well.
         return round(float(np.mean([_validation(result, series.task) for result in results])), 6)
 
@@ -241,8 +245,10 @@ class Reproduction:
     def _has_seeds(
         self, experiment: Experiment, series: Series, contender: Contender, candidate: Candidate, value: float | None
     ) -> bool:
-        measured = self._measured(experiment, series, contender, candidate, value)
-        return measured is not None and bool(measured.by_seed[METRICS[series.task]])
+        if self._results(series, value, candidate, self.setting.seeds) is not None:
+            return True
+        measured = self.record.cell(experiment, series, contender, candidate, value)
+        return measured is not None and bool(measured.by_seed[METRICS[series.task]]) and measured.ran >= self._since
 
     def candidates(self) -> list[dict[str, Any]]:
         """Returns what validation chose from: the mean score of every candidate wherever a choice is made."""
@@ -251,7 +257,9 @@ class Reproduction:
             where = series.decided_at
             for candidate in contender.among(series.task) if len(contender.among(series.task)) > 1 else ():
                 if (mean := self.validation(*where, candidate)) is not None:
-                    rows[*where, contender.name, id(candidate)] = candidate_row(contender, *where, candidate, mean)
+                    results = self._results(*where, candidate, self.setting.choice_seeds)
+                    ran = last_day(results) if results else self.record.day_of_validation(*where, candidate)
+                    rows[*where, contender.name, id(candidate)] = candidate_row(contender, *where, candidate, mean, ran)
         return list(rows.values())
 
     def rows(self) -> list[dict[str, Any]]:
@@ -266,6 +274,12 @@ class Reproduction:
     def starts(self) -> set[str]:
         """Returns when each run of the store began."""
         return {result.started for result in self._known.values()}
+
+    def days(self) -> set[str]:
+        """Returns the days on which what is reported ran, and what validation chose from; nothing stands for days that
+        were not kept.
+        """
+        return {cell.measured.ran for cell in self.cells()} | {row["ran"] for row in self.candidates()}
 
     def _spec(self, series: Series, value: float | None, candidate: Candidate, seed: int) -> tuple[RunSpec, str]:
         # Settings cannot be hashed, so candidates are known by their identity, which is theirs while they are kept.

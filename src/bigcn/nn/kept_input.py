@@ -21,6 +21,8 @@ from bigcn.sparse import SparseMatrix, is_sparse, sparse_from_tensor
 
 #: The largest error in a local filter: its weights are small, and there is but one matrix to make.
 LOCAL_TOLERANCE = 1e-4
+#: The last local filters, so that the next model on the same graph need not make its own.
+_LOCAL = TensorCache()
 
 
 class KeepsInput:
@@ -138,8 +140,8 @@ class KeepsInput:
 
         if not self._may_cache(edge_index, edge_weight):
             return compute()
-        key = (nodes, x.dtype, strength, top, self.normalize)
-        found: SparseMatrix = self._resolvents.get((edge_index, edge_weight), key, compute)
+        tensors, key = (edge_index, edge_weight), (nodes, x.dtype, strength, top, self.filter.tolerance, self.normalize)
+        found: SparseMatrix = self._resolvents.get(tensors, key, lambda: _LOCAL.get(tensors, key, compute))
         return found
 
     def _sparse_features(self, x: Tensor) -> SparseMatrix | None:

@@ -15,7 +15,8 @@ _INTRO = """\
 Time of training and evaluation, without reading graphs. By the clock is how long a GPU was at work, however many
 processes shared it. By process, each counts all of its time, so that the sum is longer than the clock said; the time of
 models that train together is divided among them. A run that several experiments share counts for each, and experiments
-that ran at the same time each count the clock. What was run again later, in another store, counts again.
+that ran at the same time each count the clock. What was run again later, in another store, counts again, until nothing
+that is reported is from the days of the older one.
 """
 #: What a GPU may take for everything.
 GPU_SECONDS = 3600.0
@@ -62,10 +63,20 @@ def costs(work: Reproduction) -> list[dict[str, Any]]:
         "versions": sorted({_listed(result.versions) for result in used.values()}),
         "experiments": {name: _count(results) for name, results in by_experiment.items() if results},
         "all": _count(used.values()),
+        "dated": True,
     }
     # A store is known by its first run: it was smaller, or not merged with another, when it was written down before.
-    starts = work.starts()
-    return [*(store for store in work.record.costs if store["first"] not in starts), here]
+    starts, days = work.starts(), work.days()
+    older = (store for store in work.record.costs if store["first"] not in starts and _stands(store, days))
+    return [*older, here]
+
+
+def _stands(store: dict[str, Any], days: set[str]) -> bool:
+    """Tells whether anything that is reported ran on the days of a store. Numbers without a day are from stores that
+    were written down before days were kept.
+    """
+    undated = "" in days and not store.get("dated")
+    return undated or any(store["first"][:10] <= day <= store["last"][:10] for day in days)
 
 
 def time_mark(stores: list[dict[str, Any]]) -> Mark:

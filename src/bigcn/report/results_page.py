@@ -52,20 +52,20 @@ are about noise, weights and dropout; `protocols` has other splits. What has not
 
 - **Paper's settings**: the published form of BiGCN (p and λ of the paper, the operator of the released code, weight
   decay 7e-3 on Cora and CiteSeer), and the paper's baselines at weight decay 5e-4, as the software of its time had
-  them: the mean of GraphSAGE includes the node itself, GIN is linear in each layer, and for nodes of the citation graphs
-  the features of each node are scaled to add up to one. The paper says none of this; its clean numbers do.
-- **Tuned equally**: {_candidates()}, weight decay among what varies. Validation alone
-  chooses: the best mean validation score over the first {len(setting.choice_seeds)} seeds wins, at one amount of noise
-  for all amounts. What won is in the column `chosen` of the tables in `results/`.
+  them: the mean of GraphSAGE includes the node itself, GIN is linear in each layer, and for nodes of the citation
+  graphs the features of each node are scaled to add up to one. The paper says none of this; its clean numbers do.
+- **Tuned equally**: {_candidates()}, weight decay among what varies. Validation alone chooses: the best mean
+  validation score over the first {len(setting.choice_seeds)} seeds wins, at one amount of noise for all amounts. What
+  won is in the column `chosen` of the tables in `results/`.
 - **Our form** is BiGCN with the exact node filter and whichever feature graph validation picks, tuned with as many
   candidates as every baseline. For nodes they are pairs of a form and a weight decay, picked on validation data
   beforehand from the forms of `results/candidate-forms.json` (`python benchmarks/candidate_forms.py`; clean graphs,
-  noise level 0.5 and wrong edges), a search that no baseline had. The pool changed four times: a mild filter was added
-  when validation showed strong ones behind on Computers and Photo, and one that keeps more of a node when wrong edges did;
-  dropout on the input and a smaller weight decay took the places of four that validation had chosen nowhere; a local
-  filter, batch normalisation and a stronger filter after prediction came last, when every baseline was given a fourth
-  setting as well. For links they are three strengths in one layer or two, with and without the leading eigenvectors of
-  the features; the mildest took the place of dropout, which validation had chosen nowhere.
+  noise level 0.5 and wrong edges), a search that no baseline had. The pool changed four times: a mild filter was
+  added when validation showed strong ones behind on Computers and Photo, and one that keeps more of a node when wrong
+  edges did; dropout on the input and a smaller weight decay took the places of four that validation had chosen
+  nowhere; a local filter, batch normalisation and a stronger filter after prediction came last, when every baseline
+  was given a fourth setting as well. For links they are three strengths in one layer or two, with and without the
+  leading eigenvectors of the features; the mildest took the place of dropout, which validation had chosen nowhere.
 """
     cells = [cell for experiment in findings.work.experiments for cell in findings.cells(experiment.name)]
     if apart := sum(not cell.scores() for cell in cells):
