@@ -13,29 +13,18 @@ import torch
 from torch import Tensor
 from torch_geometric import nn as pyg
 from torch_geometric.nn.conv import MessagePassing
-from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.nn.models.basic_gnn import BasicGNN
 from torch_geometric.typing import Adj, OptTensor
 from torch_geometric.utils import add_remaining_self_loops
 
 from bigcn.nn.attention import AttentionGraph, attend, attention_graph
-from bigcn.nn.cache import TensorCache, may_keep
-from bigcn.nn.product_layers import (
-    APPNPConv,
-    GCNConv,
-    GINConv,
-    KeepsGraph,
-    SAGEConv,
-    SGConv,
-    drop,
-)
+from bigcn.nn.cache import TensorCache
+from bigcn.nn.decoupled import APPNP, MLP, SGC
+from bigcn.nn.product_layers import GCNConv, GINConv, KeepsGraph, SAGEConv, drop, symmetric_entries
 from bigcn.node_graphs import edges_of
 from bigcn.sparse import SparseMatrix
 
-
-def _symmetric(edges: Tensor, weight: OptTensor, num_nodes: int, dtype: torch.dtype) -> tuple[Tensor, OptTensor]:
-    out: tuple[Tensor, OptTensor] = gcn_norm(edges, weight, num_nodes, dtype=dtype)
-    return out
+__all__ = ["APPNP", "GAT", "GCN", "GDC", "GIN", "MLP", "SGC", "GraphSAGE", "takes_filled"]
 
 
 def _sum(edges: Tensor, weight: OptTensor, num_nodes: int, dtype: torch.dtype) -> tuple[Tensor, OptTensor]:
@@ -121,7 +110,7 @@ class GCN(_Baseline):
 
     supports_edge_weight = True
     drops_input = True
-    entries = staticmethod(_symmetric)
+    entries = staticmethod(symmetric_entries)
 
     def init_conv(self, in_channels: int, out_channels: int, **kwargs: Any) -> MessagePassing:
         return GCNConv(in_channels, out_channels, **kwargs)
@@ -247,117 +236,6 @@ class GAT(KeepsGraph, BasicGNN):
             "attention", (edge_index,), num_nodes, lambda: attention_graph(edges_of(edge_index)[0], num_nodes)
         )
         return graph
-
-
-class APPNP(KeepsGraph, torch.nn.Module):
-    r"""A perceptron whose predictions are propagated by personalised PageRank
-    (`Gasteiger et al., 2019 <https://arxiv.org/abs/1810.05997>`_), with dropout on the input of every layer as in its
-    paper, and none on the edges.
-
-    Args:
-        in_channels, hidden_channels, num_layers, out_channels, dropout: See :class:`torch_geometric.nn.MLP`.
-        K (int, optional): The number of propagation steps. (default: :obj:`10`)
-        alpha (float, optional): The teleport probability. (default: :obj:`0.1`)
-        scales_rows (bool, optional): See :class:`_Baseline`. (default: :obj:`False`)
-    """
-
-    def __init__(
-        self,
-        in_channels: int,
-        hidden_channels: int,
-        num_layers: int,
-        out_channels: int,
-        dropout: float = 0.0,
-        K: int = 10,
-        alpha: float = 0.1,
-        scales_rows: bool = False,
-    ) -> None:
-        super().__init__()
-        self.scales_rows = scales_rows
-        self.mlp = _perceptron(in_channels, hidden_channels, num_layers, out_channels, dropout)
-        self.dropout = dropout
-        self.propagation = APPNPConv(K, alpha)
-
-    def reset_parameters(self) -> None:
-        """Resets all learnable parameters of the module."""
-        self.mlp.reset_parameters()
-
-    def forward(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor = None) -> Tensor:
-        """Runs the forward pass."""
-        graph, weight = self.graph_matrix(x, edge_index, edge_weight, _symmetric)
-        hidden = self.mlp(self.drop_input(self.scaled(x), self.dropout, self.training))
-        out: Tensor = self.propagation(hidden, graph, weight)
-        return out
-
-
-class SGC(KeepsGraph, torch.nn.Module):
-    r"""Logistic regression on features propagated :obj:`num_layers` times
-    (`Wu et al., 2019 <https://arxiv.org/abs/1902.07153>`_).
-
-    Args:
-        in_channels, out_channels: See :class:`torch_geometric.nn.SGConv`.
-        num_layers (int, optional): The number of propagation steps. (default: :obj:`2`)
-    """
-
-    def __init__(self, in_channels: int, out_channels: int, num_layers: int = 2) -> None:
-        super().__init__()
-        self.conv = SGConv(in_channels, out_channels, K=num_layers)
-
-    def reset_parameters(self) -> None:
-        """Resets all learnable parameters of the module."""
-        self.conv.reset_parameters()
-
-    def forward(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor = None) -> Tensor:
-        """Runs the forward pass."""
-        graph, weight = self.graph_matrix(x, edge_index, edge_weight, _symmetric)
-        if not isinstance(graph, SparseMatrix) or not (self.is_given("features") or may_keep(x)):
-            out: Tensor = self.conv(x, graph, weight)
-            return out
-
-        def propagated() -> Tensor:
-            out = x
-            for _ in range(self.conv.K):
-                out = graph.matmul(out)
-            return out
-
-        out = self.conv.lin(self.keep("features", (x, graph.value), None, propagated))
-        return out
-
-
-class MLP(KeepsGraph, torch.nn.Module):
-    r"""A perceptron that does not look at the graph.
-
-    Args:
-        in_channels, hidden_channels, num_layers, out_channels, dropout: See :class:`torch_geometric.nn.MLP`.
-        scales_rows (bool, optional): See :class:`_Baseline`. (default: :obj:`False`)
-    """
-
-    def __init__(
-        self,
-        in_channels: int,
-        hidden_channels: int,
-        num_layers: int,
-        out_channels: int,
-        dropout: float = 0.0,
-        scales_rows: bool = False,
-    ) -> None:
-        super().__init__()
-        self.scales_rows = scales_rows
-        self.mlp = _perceptron(in_channels, hidden_channels, num_layers, out_channels, dropout)
-
-    def reset_parameters(self) -> None:
-        """Resets all learnable parameters of the module."""
-        self.mlp.reset_parameters()
-
-    def forward(self, x: Tensor, edge_index: Adj | None = None, edge_weight: OptTensor = None) -> Tensor:
-        """Runs the forward pass."""
-        out: Tensor = self.mlp(self.scaled(x))
-        return out
-
-
-def _perceptron(in_channels: int, hidden_channels: int, num_layers: int, out_channels: int, dropout: float) -> pyg.MLP:
-    channels = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
-    return pyg.MLP(channels, dropout=dropout, norm=None)
 
 
 def takes_filled(model: torch.nn.Module) -> bool:

@@ -124,6 +124,12 @@ class KeptGCNConv(GCNConv):  # type: ignore[misc, valid-type]
         return out
 
 
+def symmetric_entries(edges: Tensor, weight: OptTensor, num_nodes: int, dtype: torch.dtype) -> tuple[Tensor, OptTensor]:
+    """Returns a graph with self-loops as a GCN normalises it."""
+    out: tuple[Tensor, OptTensor] = gcn_norm(edges, weight, num_nodes, dtype=dtype)
+    return out
+
+
 def drop(x: Tensor, p: float, training: bool) -> Tensor:
     """Drops entries as :func:`torch.nn.functional.dropout` does, several times faster on a CPU."""
     if x.is_cuda or not training or not 0 < p < 1 or x.dtype.itemsize < 4:
