@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch_geometric.utils import to_undirected
 
 from bigcn import local_filter
-from bigcn.local_filter import is_symmetric, local_resolvent
+from bigcn.local_filter import is_undirected, local_resolvent
 from bigcn.node_graphs import normalized_graph
 from bigcn.sparse_diagonal import row_numbers
 
@@ -63,6 +63,16 @@ def test_nodes_in_chunks_are_nodes_at_once(monkeypatch):
     torch.testing.assert_close(dense(local_resolvent(graph, 5.0, 6)), whole)
 
 
-@pytest.mark.parametrize(("edges", "expected"), [([[0, 1], [1, 0]], True), ([[0, 1], [1, 2]], False)])
-def test_directions(edges, expected):
-    assert is_symmetric(normalized_graph(torch.tensor(edges), None, 3)) == expected
+@pytest.mark.parametrize(
+    ("edges", "weight", "expected"),
+    [
+        ([[0, 1], [1, 0]], None, True),
+        ([[0, 1], [1, 2]], None, False),
+        ([[0, 1, 0], [1, 0, 1]], None, False),
+        ([[0, 1], [1, 0]], [1.0, 2.0], False),
+        ([[0, 0, 1], [1, 1, 0]], [0.5, 0.5, 1.0], True),
+    ],
+)
+def test_directions(edges, weight, expected):
+    weight = None if weight is None else torch.tensor(weight)
+    assert is_undirected(torch.tensor(edges), weight, 3) == expected

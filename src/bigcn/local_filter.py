@@ -6,9 +6,12 @@ PageRank. Most of it is a long tail of far nodes and hubs, which a local filter 
 
 import torch
 from torch import Tensor
+from torch_geometric.typing import Adj, OptTensor
 
 from bigcn.filters import resolvent_coefficients
+from bigcn.node_graphs import normalized_graph
 from bigcn.sparse import SparseMatrix, chebyshev_filter, sparse_from_edges
+from bigcn.sparse_diagonal import row_numbers
 
 #: How many entries of the filter are held at a time.
 BLOCK_ENTRIES = 2**24
@@ -41,6 +44,9 @@ def local_weights(
         weight = weight / weight.sum(dim=1, keepdim=True)
         keep = weight > 0
         found.append((targets.unsqueeze(1).expand_as(source)[keep], source[keep], weight[keep]))
+    if not found:
+        none = torch.empty(0, dtype=torch.long, device=device)
+        return none, none, graph.value.new_empty(0)
     target, source, weight = (torch.cat(parts) for parts in zip(*found, strict=True))
     return target, source, weight
 
@@ -50,11 +56,26 @@ def local_resolvent(graph: SparseMatrix, strength: float, top: int, tolerance: f
     return sparse_from_edges(*local_weights(graph, strength, top, tolerance), (graph.num_rows, graph.num_rows))
 
 
+def is_undirected(edge_index: Adj, edge_weight: OptTensor, num_nodes: int) -> bool:
+    """Tells whether a graph is undirected, weights and repeated edges included, as a local filter needs it."""
+    return is_symmetric(normalized_graph(edge_index, edge_weight, num_nodes))
+
+
 def is_symmetric(graph: SparseMatrix) -> bool:
-    """Tells whether a graph is undirected, up to rounding."""
+    """Tells whether a matrix is its own transpose, up to rounding; repeated entries add up."""
+    if graph.crow is graph.crow_t:
+        return True
+    (places, values), (others, values_t) = _entries(*graph[:3], graph), _entries(*graph[3:6], graph)
     # Scaling the two directions of an edge rounds differently, so that their entries may differ in the last digit.
-    pattern = torch.equal(graph.crow, graph.crow_t) and torch.equal(graph.col, graph.col_t)
-    return pattern and torch.allclose(graph.value, graph.value_t)
+    return torch.equal(places, others) and torch.allclose(values, values_t)
+
+
+def _entries(crow: Tensor, col: Tensor, value: Tensor, graph: SparseMatrix) -> tuple[Tensor, Tensor]:
+    size = (graph.num_rows, graph.num_cols)
+    matrix = torch.sparse_coo_tensor(
+        torch.stack([row_numbers(crow), col]), value.detach(), size, check_invariants=False
+    )
+    return matrix.coalesce().indices(), matrix.coalesce().values()
 
 
 def _unit_columns(columns: Tensor, like: Tensor, nodes: int) -> Tensor:

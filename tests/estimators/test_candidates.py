@@ -1,9 +1,11 @@
 import inspect
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
+import torch
+from torch_geometric.data import Data
 
-from bigcn import BiGCN, BiGCNConv
+from bigcn import BiGCN, BiGCNClassifier, BiGCNConv
 from bigcn.estimators.candidates import (
     DEFAULT_MODEL,
     DEFAULT_TRAINING,
@@ -93,6 +95,22 @@ def test_a_local_filter_is_for_small_graphs():
         assert any(t.model.get("top") for t in trials) == there
     # What stands on it keeps it.
     assert all(t.model["top"] == 64 for t in run(plan(), lambda c: 0.9 if c.model.get("top") else 0.5)[9:])
+
+
+def test_a_local_filter_is_for_undirected_graphs():
+    trials = run(replace(plan(), undirected=False), lambda candidate: 0.5)
+    assert not any(t.model.get("top") for t in trials)
+    x = torch.randn(60, 8)
+    data = Data(x=x, edge_index=torch.randint(60, (2, 150)), y=(x[:, 0] > 0).long())
+    found = BiGCNClassifier(max_epochs=2).fit(data)
+    assert len(found.trials_) == found.plan().total
+    assert not any(t.model.get("top") for t in found.trials_)
+
+
+def test_the_search_may_start_from_a_local_filter():
+    trials = run(plan(model=DEFAULT_MODEL["node"] | {"top": 8}), lambda candidate: 0.5)
+    for t in trials:
+        BiGCN(40, out_channels=3, **t.model)
 
 
 def test_feature_graphs_come_beside_a_use_that_won():

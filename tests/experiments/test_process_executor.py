@@ -32,6 +32,26 @@ def test_results_are_those_of_one_process(tmp_path):
     assert [result.metrics for result in found] == [result.metrics for result in expected]
 
 
+def test_processes_stay_for_the_next_call_and_dead_ones_do_not(tmp_path):
+    listed = specs()
+    with RunStore(tmp_path / "runs.sqlite") as store, ProcessExecutor(2) as executor:
+        execute(listed[:2], store, executor=executor, together=False)
+        before = list(executor._pools)
+        execute(listed[2:3], store, executor=executor, together=False)
+        assert executor._pools == before
+        assert len(before) == 2
+        os.kill(before[0].submit(os.getpid).result(), signal.SIGKILL)
+
+        def until_it_is_noticed():
+            while True:
+                execute(listed[3:], store, executor=executor, together=False, force=True)
+
+        with pytest.raises(ChildProcessError):
+            until_it_is_noticed()
+        assert len(execute(listed[3:], store, executor=executor, together=False, force=True)) == 1
+    assert executor._pools == []
+
+
 def test_after_the_deadline_nothing_is_begun(tmp_path):
     executor = ProcessExecutor(1, minutes=1)
     executor.deadline = time.monotonic() - 1

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch_geometric import EdgeIndex
 from torch_geometric import nn as pyg
 from torch_geometric.data import Data
+from torch_geometric.transforms import NormalizeFeatures
 from torch_geometric.utils import add_remaining_self_loops, to_torch_csr_tensor
 
 from bigcn.nn import baselines
@@ -334,6 +335,19 @@ def test_gin_has_perceptrons_of_as_many_layers_as_asked_for(layers, drops, graph
             expected = linear(expected.relu() if place else expected)
         expected = expected.relu() if number < len(model.convs) - 1 else expected
     torch.testing.assert_close(model(x, edges), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["GCN", "GraphSAGE", "GIN", "GAT", "APPNP", "MLP"])
+def test_rows_are_scaled_as_pyg_does(name, graph):
+    x, edges = graph[0].abs(), graph[1]
+    x[0, 0] = 0.0  # PyG takes the least of all away first
+    model = getattr(baselines, name)(**SIZES, scales_rows=True).eval()
+    plain = getattr(baselines, name)(**SIZES).eval()
+    plain.load_state_dict(model.state_dict())
+    scaled = NormalizeFeatures()(Data(x=x)).x
+    for _ in range(2):  # the second time from what was kept
+        torch.testing.assert_close(model(x, edges), plain(scaled, edges))
+    torch.testing.assert_close(model(x.to_sparse(), edges), plain(scaled, edges))
 
 
 def test_gin_needs_a_perceptron():

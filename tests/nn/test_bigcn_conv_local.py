@@ -7,6 +7,7 @@ from torch_geometric.explain import Explainer, GNNExplainer
 from bigcn import BiGCN, BiGCNConv
 from bigcn.filters import admm
 from bigcn.local_filter import local_resolvent
+from bigcn.nn import kept_input
 from bigcn.node_graphs import normalized_graph
 from bigcn.sparse_diagonal import row_numbers
 
@@ -116,3 +117,39 @@ def test_explainers_are_told(graph):
     )
     with pytest.raises(ValueError, match="explainer"):
         explainer(x, edges)
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_in_inference_mode_the_filter_is_made_once_if_anything_is_kept(graph, cached, monkeypatch):
+    x, edges = graph
+    expected = (conv := make(cached, feature_graph="none").eval())(x, edges.clone()).detach()
+    made = []
+    monkeypatch.setattr(kept_input, "local_resolvent", lambda *args: made.append(args) or local_resolvent(*args))
+    with torch.inference_mode():
+        for _ in range(2):
+            torch.testing.assert_close(conv(x, edges), expected)
+    assert len(made) == (1 if cached else 2)
+    with torch.inference_mode():
+        torch.testing.assert_close(conv(x, edges.clone()), expected)
+    conv.train()(x, edges).sum().backward()  # with what was made in that mode
+
+
+def test_gradients_of_weights_are_refused_rather_than_lost(graph):
+    x, edges = graph
+    with pytest.raises(ValueError, match="gradient of 'edge_weight'"):
+        make(False)(x, edges, torch.ones(edges.size(1), dtype=torch.float64, requires_grad=True))
+
+
+def test_another_number_of_weights_is_another_filter(graph):
+    x, edges = graph
+    conv = make(True).train()
+    before = conv(x, edges)
+    conv.top = 2
+    expected = make_like(conv)
+    expected.top = 2
+    torch.testing.assert_close(conv(x, edges), expected(x, edges))
+    assert not torch.allclose(conv(x, edges), before)
+
+
+def test_a_graph_without_nodes():
+    assert make(True)(torch.empty(0, 7, dtype=torch.float64), torch.empty(2, 0, dtype=torch.long)).shape == (0, 3)

@@ -8,6 +8,7 @@ from torch_geometric.nn.models import GCN
 
 from bigcn import BiGCN
 from bigcn.datasets import digits, make_split
+from bigcn.nn.baselines import GAT
 from bigcn.tasks import LinkPrediction, NodeClassification
 from bigcn.training import TrainConfig, train
 from bigcn.training.population import Member, train_population
@@ -49,6 +50,7 @@ MODELS = {
     "other functions": (lambda: Plain(torch.relu), lambda: Plain(torch.tanh)),
     "an unused parameter": (with_unused, with_unused),
     "models of PyG": (lambda: GCN(64, 8, 2, 10),) * 2,
+    "another attention": (lambda: GAT(64, 8, 2, 10, heads=2, add_self_loops=False, scales_rows=True),) * 2,
 }
 
 

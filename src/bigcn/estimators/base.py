@@ -14,13 +14,22 @@ from torch_geometric.data import Data
 
 from bigcn.datasets.graphs import graph_fingerprint
 from bigcn.datasets.own import Encoding, OwnGraph
-from bigcn.estimators.candidates import DEFAULT_MODEL, DEFAULT_TRAINING, Candidate, Plan, Trial, best_of
+from bigcn.estimators.candidates import (
+    DEFAULT_MODEL,
+    DEFAULT_TRAINING,
+    LOCAL_SEARCH,
+    Candidate,
+    Plan,
+    Trial,
+    best_of,
+)
 from bigcn.estimators.card import model_card
 from bigcn.estimators.matching import matched_graph
 from bigcn.estimators.ordering import Ordered, ordered
 from bigcn.estimators.pyg_graph import as_own_graph
 from bigcn.estimators.search import OnEpoch, OnTrial, Search
 from bigcn.files import PathLike
+from bigcn.local_filter import is_undirected
 from bigcn.nn.bigcn import BiGCN
 from bigcn.tasks import Task
 from bigcn.training import TrainConfig, TrainSession
@@ -128,13 +137,16 @@ class GraphEstimator(BaseEstimator):
         if self.max_epochs is not None:
             training["max_epochs"] = self.max_epochs
         summary = self.data_ if graph is None else asdict(graph.summary)
+        on = vars(self).get("_task") if graph is None else graph.data
+        size = summary["nodes"] + summary["edges"]
         return Plan(
             {**DEFAULT_MODEL[self.task], **(self.settings or {})},
             asdict(TrainConfig(**training)),
-            summary["nodes"] + summary["edges"],
+            size,
             self.n_features_in_ if graph is None else graph.data.x.size(1),
             self.search,
             self.task,
+            on is None or size > LOCAL_SEARCH or is_undirected(on.edge_index, on.edge_weight, on.x.size(0)),
         )
 
     def make_task(self, prepare: Callable[[Data], Data] | None = None) -> Task:

@@ -125,6 +125,7 @@ class Plan:
         num_features (int): The number of features.
         search (bool, optional): If set to :obj:`False`, the form given is the only candidate. (default: :obj:`True`)
         task (str, optional): :obj:`"node"` or :obj:`"link"`. (default: :obj:`"node"`)
+        undirected (bool, optional): Whether the graph is, as a local filter needs it. (default: :obj:`True`)
     """
 
     model: dict[str, Any]
@@ -133,6 +134,7 @@ class Plan:
     num_features: int
     search: bool = True
     task: str = "node"
+    undirected: bool = True
 
     @property
     def searches(self) -> bool:
@@ -169,7 +171,8 @@ class Plan:
             f"exact, node strength {strength:g}": {"node_filter": "exact", "node_strength": strength}
             for strength in strengths
         }
-        forms["Taylor, node strength 0.5"] = {"node_filter": "taylor", "node_strength": 0.5}
+        local = {"top": None} if model.get("top") else {}  # which the Taylor form cannot be
+        forms["Taylor, node strength 0.5"] = {"node_filter": "taylor", "node_strength": 0.5, **local}
         return [Candidate(name, {**model, **changes}, training) for name, changes in forms.items()]
 
     def _decays(self, best: str, model: dict[str, Any], training: dict[str, Any]) -> list[Candidate]:
@@ -188,7 +191,7 @@ class Plan:
             # One that sets a strength of its own does not go by the name of another.
             Candidate(name if "node_strength" in changes else f"{best}, {name}", {**model, **changes}, training)
             for name, changes in OTHER_USES[self.task].items()
-            if name != _NEAREST or self.size <= LOCAL_SEARCH
+            if name != _NEAREST or (self.undirected and self.size <= LOCAL_SEARCH)
         ]
 
     def _features(self, best: str, model: dict[str, Any], training: dict[str, Any]) -> list[Candidate]:

@@ -67,8 +67,9 @@ class ProcessExecutor:
         with ExitStack() as exits:
             pools = self._started(count, exits)
             running: dict[Future[list[RunResult]], tuple[int, Unit]] = {}
-            processes = [pool.submit(os.getpid) for pool in pools]
+            processes: list[Future[int]] = []
             try:
+                processes += [pool.submit(os.getpid) for pool in pools]
                 while True:
                     left = seconds_left(self.deadline)
                     if left is not None and left < 0:
@@ -85,6 +86,7 @@ class ProcessExecutor:
                         _, unit = running.pop(future)
                         yield done(unit, future.result())
             except BrokenProcessPool:
+                self._pools = []
                 raise ChildProcessError("a process that carried out runs died; finished runs are stored") from None
             finally:
                 # Whoever breaks off does not wait for units whose results nobody would store.
@@ -97,8 +99,10 @@ class ProcessExecutor:
         """Returns so many processes, each a pool of its own: those of the call before, and others."""
         # Not forked: a process that has used a GPU cannot be.
         context = multiprocessing.get_context("spawn")
-        initargs = (max(1, len(os.sched_getaffinity(0)) // count), count)
         pools = self._pools if self._kept is not None else []
+        # Who stays shares the machine with all who may come.
+        sharers = count if self._kept is None else self.processes
+        initargs = (max(1, len(os.sched_getaffinity(0)) // sharers), sharers)
         while len(pools) < count:
             pool = ProcessPoolExecutor(1, context, initializer=_begin, initargs=initargs)
             pools.append((self._kept or exits).enter_context(pool))

@@ -150,6 +150,12 @@ class Reproduction:
             return self.choice(series, contender) is not None
         return self._wanted(experiment, series, contender) is not None
 
+    def _decided(self, experiment: Experiment, series: Series, contender: Contender) -> Candidate | None:
+        """Returns what is to be reported where no candidate has to run first."""
+        if self._trusting and self._is_settled(experiment, series, contender):
+            return self._wanted(experiment, series, contender)
+        return self.choice(series, contender)
+
     def _chosen(self, experiment: Experiment, series: Series, contender: Contender) -> Candidate | None:
         return self.choice(series, contender)
 
@@ -185,7 +191,7 @@ class Reproduction:
         """Carries out what is missing: first what validation chooses from, beside what needs no choice, then the rest
         of what is reported.
         """
-        for stage in (lambda: {**self._choosing(), **self._reporting()}, self._reporting):
+        for stage in (lambda: {**self._choosing(), **self._reporting(self._decided)}, self._reporting):
             missing = [spec for key, spec in _near_each_other(stage()) if key not in self._known]
 
             def remember(spec: RunSpec, result: RunResult, stored: bool) -> None:

@@ -222,7 +222,7 @@ class GAT(KeepsGraph, BasicGNN):
 
     def forward(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor = None) -> Tensor:
         """Runs the forward pass; weights of edges have no place in it."""
-        kept = any(cache.given for cache in vars(self).get("_caches", {}).values()) or self.may_keep_graph(edge_index)
+        kept = self.is_given("attention") or self.may_keep_graph(edge_index)
         x = self.scaled(x)
         for layer, conv in enumerate(self.convs):
             x = (drop if layer else self.drop_input)(x, self.dropout.p, self.training)

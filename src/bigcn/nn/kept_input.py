@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable
 
+import torch
 from torch import Tensor
 from torch.nn import Module
 from torch_geometric.typing import Adj, OptTensor
@@ -70,7 +71,7 @@ class KeepsInput:
             entries = None if sparse is None else sparse.col.numel()
             if not filter_once(self.feature_graph, self.filter, x, count_edges(edge_index), entries):
                 return None
-        return self.feature_graph, self.normalize, Unchanged(*numbers)
+        return self.feature_graph, self.normalize, self.top, Unchanged(*numbers)
 
     @property
     def _drops(self) -> bool:
@@ -127,6 +128,8 @@ class KeepsInput:
             raise ValueError("'top' needs the whole graph in one process")
         if self.explain:
             raise ValueError("'top' leaves no messages along edges that an explainer could mask")
+        if any(isinstance(t, Tensor) and t.requires_grad for t in (edge_index, edge_weight)):
+            raise ValueError("'top' keeps no gradient of 'edge_weight': detach it, or leave 'top' out")
         strength, top, nodes = self.filter.node_strength, self.top, x.size(-2)
         assert top is not None
 
@@ -138,11 +141,14 @@ class KeepsInput:
                 raise ValueError("'top' needs an undirected graph: see torch_geometric.utils.to_undirected")
             return local_resolvent(graph, strength, top, min(self.filter.tolerance, LOCAL_TOLERANCE))
 
-        if not self._may_cache(edge_index, edge_weight):
-            return compute()
-        tensors, key = (edge_index, edge_weight), (nodes, x.dtype, strength, top, self.filter.tolerance, self.normalize)
-        found: SparseMatrix = self._resolvents.get(tensors, key, lambda: _LOCAL.get(tensors, key, compute))
-        return found
+        # Made outside of inference mode, whose tensors could not be kept: there are too many solves to repeat them.
+        with torch.inference_mode(False):
+            if not self._may_cache(edge_index, edge_weight):
+                return compute()
+            tensors = (edge_index, edge_weight)
+            key = (nodes, x.dtype, strength, top, self.filter.tolerance, self.normalize)
+            found: SparseMatrix = self._resolvents.get(tensors, key, lambda: _LOCAL.get(tensors, key, compute))
+            return found
 
     def _sparse_features(self, x: Tensor) -> SparseMatrix | None:
         """Returns the features as a sparse matrix where that is how they came or, decided once, where it is faster."""

@@ -19,7 +19,7 @@ from torch_geometric.typing import Adj, OptTensor
 
 from bigcn.nn.cache import TensorCache, Unchanged, may_keep
 from bigcn.node_graphs import edges_of
-from bigcn.sparse import SparseMatrix, sparse_from_edges
+from bigcn.sparse import SparseMatrix, is_sparse, sparse_from_edges
 
 
 def _by_product(name: str, conv: type[MessagePassing], **methods: Any) -> Any:
@@ -191,14 +191,16 @@ class KeepsGraph:
         return name in caches and caches[name].given
 
     def scaled(self, x: Tensor) -> Tensor:
-        """Divides the features of each node by their sum, as :class:`torch_geometric.transforms.NormalizeFeatures` does
-        and the papers of GCN, GAT and APPNP say, if the model asks for it.
+        """Divides the features of each node by their sum, where that is at least one, if the model asks for it: what
+        the papers of GCN, GAT and APPNP say, and :class:`torch_geometric.transforms.NormalizeFeatures` does where the
+        least feature is zero. They are dense then.
         """
         if not self.scales_rows:
             return x
 
         def compute() -> Tensor:
-            return x / x.sum(dim=-1, keepdim=True).clamp(min=1.0)
+            dense = x.to_dense() if is_sparse(x) else x
+            return dense / dense.sum(dim=-1, keepdim=True).clamp(min=1.0)
 
         may = self.is_given("rows") or may_keep(x)
         out: Tensor = self.keep("rows", (x,), None, compute) if may else compute()
