@@ -90,8 +90,9 @@ class ProcessExecutor:
                 raise ChildProcessError("a process that carried out runs died; finished runs are stored") from None
             finally:
                 # Whoever breaks off does not wait for units whose results nobody would store.
+                if running:
+                    self._pools = []
                 for process in processes if running else ():
-                    self._pools = []  # of which none is of use any more
                     with suppress(BrokenProcessPool, ProcessLookupError):
                         os.kill(process.result(), signal.SIGTERM)  # once it has started, if it has not yet
 

@@ -78,7 +78,7 @@ class Reproduction:
         self, pick: Callable[[Experiment, Series, Contender], Candidate | None] | None = None
     ) -> dict[str, RunSpec]:
         """Returns the runs of what is to be reported, or of what is picked."""
-        pick = pick or (self._wanted if self._trusting else self._chosen)
+        pick = pick or (self._wanted if self._trusting else self._decided)
         return _by_key(
             self._spec(series, value, candidate, seed)
             for experiment, series, contender in self._contests()
@@ -156,9 +156,6 @@ class Reproduction:
             return self._wanted(experiment, series, contender)
         return self.choice(series, contender)
 
-    def _chosen(self, experiment: Experiment, series: Series, contender: Contender) -> Candidate | None:
-        return self.choice(series, contender)
-
     def _wanted(self, experiment: Experiment, series: Series, contender: Contender) -> Candidate | None:
         """Returns what validation chooses, or had chosen where nothing else is known and old choices count."""
         chosen = self.choice(series, contender)
@@ -215,7 +212,7 @@ class Reproduction:
             for experiment, series, contender in {
                 (s, c.name, c.tuning): (e, s, c) for e, s, c in self._contests()
             }.values()
-            if (self._wanted if self._trusting else self._chosen)(experiment, series, contender) is None
+            if (self._wanted if self._trusting else self._decided)(experiment, series, contender) is None
         )
         return sum(key not in self._known for key in specs) + undecided, len(specs) + undecided
 

@@ -1,5 +1,7 @@
 r"""Baselines that keep weights and messages apart: APPNP, SGC, and a perceptron that passes none."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch_geometric import nn as pyg
@@ -10,15 +12,11 @@ from bigcn.nn.product_layers import APPNPConv, KeepsGraph, SGConv, symmetric_ent
 from bigcn.sparse import SparseMatrix
 
 
-class APPNP(KeepsGraph, torch.nn.Module):
-    r"""A perceptron whose predictions are propagated by personalised PageRank
-    (`Gasteiger et al., 2019 <https://arxiv.org/abs/1810.05997>`_), with dropout on the input of every layer as in its
-    paper, and none on the edges.
+class _Perceptron(KeepsGraph, torch.nn.Module):
+    r"""What models with a perceptron share.
 
     Args:
         in_channels, hidden_channels, num_layers, out_channels, dropout: See :class:`torch_geometric.nn.MLP`.
-        K (int, optional): The number of propagation steps. (default: :obj:`10`)
-        alpha (float, optional): The teleport probability. (default: :obj:`0.1`)
         scales_rows (bool, optional): See :class:`~bigcn.nn.baselines.GCN`. (default: :obj:`False`)
     """
 
@@ -29,19 +27,41 @@ class APPNP(KeepsGraph, torch.nn.Module):
         num_layers: int,
         out_channels: int,
         dropout: float = 0.0,
-        K: int = 10,
-        alpha: float = 0.1,
         scales_rows: bool = False,
     ) -> None:
         super().__init__()
-        self.scales_rows = scales_rows
-        self.mlp = _perceptron(in_channels, hidden_channels, num_layers, out_channels, dropout)
-        self.dropout = dropout
-        self.propagation = APPNPConv(K, alpha)
+        self.scales_rows, self.dropout = scales_rows, dropout
+        channels = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
+        self.mlp = pyg.MLP(channels, dropout=dropout, norm=None)
 
     def reset_parameters(self) -> None:
         """Resets all learnable parameters of the module."""
         self.mlp.reset_parameters()
+
+
+class MLP(_Perceptron):
+    r"""A perceptron that does not look at the graph; see :class:`_Perceptron` for the arguments."""
+
+    def forward(self, x: Tensor, edge_index: Adj | None = None, edge_weight: OptTensor = None) -> Tensor:
+        """Runs the forward pass."""
+        out: Tensor = self.mlp(self.scaled(x))
+        return out
+
+
+class APPNP(_Perceptron):
+    r"""A perceptron whose predictions are propagated by personalised PageRank
+    (`Gasteiger et al., 2019 <https://arxiv.org/abs/1810.05997>`_), with dropout on the input of every layer as in its
+    paper, and none on the edges.
+
+    Args:
+        *args, **kwargs: See :class:`_Perceptron`.
+        K (int, optional): The number of propagation steps. (default: :obj:`10`)
+        alpha (float, optional): The teleport probability. (default: :obj:`0.1`)
+    """
+
+    def __init__(self, *args: Any, K: int = 10, alpha: float = 0.1, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.propagation = APPNPConv(K, alpha)
 
     def forward(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor = None) -> Tensor:
         """Runs the forward pass."""
@@ -83,39 +103,3 @@ class SGC(KeepsGraph, torch.nn.Module):
 
         out = self.conv.lin(self.keep("features", (x, graph.value), None, propagated))
         return out
-
-
-class MLP(KeepsGraph, torch.nn.Module):
-    r"""A perceptron that does not look at the graph.
-
-    Args:
-        in_channels, hidden_channels, num_layers, out_channels, dropout: See :class:`torch_geometric.nn.MLP`.
-        scales_rows (bool, optional): See :class:`~bigcn.nn.baselines.GCN`. (default: :obj:`False`)
-    """
-
-    def __init__(
-        self,
-        in_channels: int,
-        hidden_channels: int,
-        num_layers: int,
-        out_channels: int,
-        dropout: float = 0.0,
-        scales_rows: bool = False,
-    ) -> None:
-        super().__init__()
-        self.scales_rows = scales_rows
-        self.mlp = _perceptron(in_channels, hidden_channels, num_layers, out_channels, dropout)
-
-    def reset_parameters(self) -> None:
-        """Resets all learnable parameters of the module."""
-        self.mlp.reset_parameters()
-
-    def forward(self, x: Tensor, edge_index: Adj | None = None, edge_weight: OptTensor = None) -> Tensor:
-        """Runs the forward pass."""
-        out: Tensor = self.mlp(self.scaled(x))
-        return out
-
-
-def _perceptron(in_channels: int, hidden_channels: int, num_layers: int, out_channels: int, dropout: float) -> pyg.MLP:
-    channels = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
-    return pyg.MLP(channels, dropout=dropout, norm=None)

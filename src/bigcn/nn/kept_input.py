@@ -134,9 +134,10 @@ class KeepsInput:
         assert top is not None
 
         def compute() -> SparseMatrix:
-            known = isinstance(hop, SparseMatrix)
-            graph = hop if known else normalized_graph(edge_index, edge_weight, nodes, x.dtype, self.normalize)
-            assert isinstance(graph, SparseMatrix)
+            if isinstance(hop, SparseMatrix):
+                graph = hop
+            else:
+                graph = normalized_graph(edge_index, edge_weight, nodes, x.dtype, self.normalize)
             if not is_symmetric(graph):
                 raise ValueError("'top' needs an undirected graph: see torch_geometric.utils.to_undirected")
             return local_resolvent(graph, strength, top, min(self.filter.tolerance, LOCAL_TOLERANCE))
