@@ -33,6 +33,21 @@ def dense_pays(graph: SparseMatrix, hops: int) -> bool:
     return nodes <= FEW_NODES or nodes**2 <= DENSE_ADVANTAGE * hops * value.numel()
 
 
+def rows_pay(graph: SparseMatrix, hops: int, trained: int, scored: int) -> bool:
+    """Tells whether products with some rows of a filter take less time than its hops, in a training step (forward and
+    backward) and an evaluation together.
+
+    Args:
+        graph (SparseMatrix): The normalised node graph.
+        hops (int): How many hops the filter takes.
+        trained, scored (int): How many rows are asked for in a training step and in an evaluation.
+    """
+    nodes, value = graph.num_rows, graph.value
+    if not value.is_cuda or (trained + scored) * nodes * value.element_size() > MAX_BYTES:
+        return False
+    return nodes <= FEW_NODES or (2 * trained + scored) * nodes <= 3 * DENSE_ADVANTAGE * hops * value.numel()
+
+
 def dense_resolvent(graph: SparseMatrix, strength: float) -> Tensor:
     r"""Returns :math:`(\mathbf{I} + \lambda (\mathbf{I} - \mathbf{N}))^{-1}`, computed in double precision.
 
@@ -48,7 +63,7 @@ def dense_resolvent(graph: SparseMatrix, strength: float) -> Tensor:
 
 
 class _Product(torch.autograd.Function):
-    """The product of a symmetric matrix that learns nothing with a dense block."""
+    """The product of a matrix that learns nothing with a dense block."""
 
     @staticmethod
     def forward(matrix: Tensor, block: Tensor) -> Tensor:
@@ -61,25 +76,25 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor]:
-        return None, symmetric_product(ctx.saved_tensors[0], grads[0])
+        return None, constant_product(ctx.saved_tensors[0].mT, grads[0])
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, int | None], matrix: Tensor, block: Tensor) -> tuple[Tensor, int]:
         if in_dims[0] is not None:
             blocks = mapped(block, in_dims[1], info.batch_size, 0)
-            return symmetric_product(matrix.movedim(in_dims[0], 0), blocks), 0
+            return constant_product(matrix.movedim(in_dims[0], 0), blocks), 0
         # All members side by side, so that the matrix is read once.
         assert in_dims[1] is not None
         block = block.movedim(in_dims[1], -2)
-        out = symmetric_product(matrix, block.reshape(*block.shape[:-2], -1))
-        return out.view(block.shape), block.dim() - 2
+        out = constant_product(matrix, block.reshape(*block.shape[:-2], -1))
+        return out.view(*out.shape[:-1], *block.shape[-2:]), block.dim() - 2
 
 
-def symmetric_product(matrix: Tensor, block: Tensor) -> Tensor:
-    """Returns the product of a symmetric matrix that learns nothing with a dense block.
+def constant_product(matrix: Tensor, block: Tensor) -> Tensor:
+    """Returns the product of a matrix that learns nothing with a dense block.
 
     Args:
-        matrix (torch.Tensor): Shape :obj:`[n, n]`, or with a batch dimension in front.
+        matrix (torch.Tensor): Shape :obj:`[m, n]`, or with a batch dimension in front.
         block (torch.Tensor): Shape :obj:`[n, h]`, likewise.
     """
     out: Tensor = _Product.apply(matrix, block)

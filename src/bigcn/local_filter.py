@@ -10,7 +10,7 @@ from torch_geometric.typing import Adj, OptTensor
 
 from bigcn.filters import resolvent_coefficients
 from bigcn.node_graphs import normalized_graph
-from bigcn.sparse import SparseMatrix, chebyshev_filter, sparse_from_edges
+from bigcn.sparse import SparseMatrix, chebyshev_filter, sparse_from_edges, unit_columns
 from bigcn.sparse_diagonal import row_numbers
 
 #: How many entries of the filter are held at a time.
@@ -38,7 +38,7 @@ def local_weights(
     found = []
     for start in range(0, nodes, chunk):
         targets = torch.arange(start, min(start + chunk, nodes), device=device)
-        solved = chebyshev_filter(graph, series, [_unit_columns(targets, graph.value, nodes)])
+        solved = chebyshev_filter(graph, series, [unit_columns(targets, graph.value, nodes)])
         weight, source = solved.t().topk(min(top, nodes), dim=1)
         weight = weight.clamp(min=0)
         weight = weight / weight.sum(dim=1, keepdim=True)
@@ -76,8 +76,3 @@ def _entries(crow: Tensor, col: Tensor, value: Tensor, graph: SparseMatrix) -> t
         torch.stack([row_numbers(crow), col]), value.detach(), size, check_invariants=False
     )
     return matrix.coalesce().indices(), matrix.coalesce().values()
-
-
-def _unit_columns(columns: Tensor, like: Tensor, nodes: int) -> Tensor:
-    block = like.new_zeros(nodes, columns.numel())
-    return block.index_put_((columns, torch.arange(columns.numel(), device=like.device)), block.new_ones(()))

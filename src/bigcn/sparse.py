@@ -41,6 +41,10 @@ class SparseMatrix(NamedTuple):
         """A matrix of a normalised graph is itself the hop that filters take."""
         return self.matmul(block)
 
+    def transposed(self) -> "SparseMatrix":
+        """Returns the transpose; nothing is copied."""
+        return SparseMatrix(*self[3:6], *self[:3], self.num_cols, self.num_rows)
+
     def transpose_matmul(self, block: Tensor) -> Tensor:
         """Multiplies a dense block by the transpose."""
         return product(self.crow_t, self.col_t, self.value_t, self.crow, self.col, self.value, block)
@@ -86,6 +90,18 @@ def coordinates(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     else:
         raise ValueError(f"a sparse matrix must have layout COO, CSR or CSC (got {matrix.layout})")
     return row, col, matrix.values()
+
+
+def unit_columns(places: Tensor, like: Tensor, num_rows: int) -> Tensor:
+    """Returns a dense block with a one in each column and zeros elsewhere.
+
+    Args:
+        places (torch.Tensor): The row of the one of each column.
+        like (torch.Tensor): A tensor of the precision and on the device of the block.
+        num_rows (int): How many rows there are.
+    """
+    block = like.new_zeros(num_rows, places.numel())
+    return block.index_put_((places, torch.arange(places.numel(), device=like.device)), block.new_ones(()))
 
 
 def is_sparse(tensor: Tensor) -> bool:

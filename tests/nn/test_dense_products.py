@@ -8,7 +8,7 @@ import torch
 from torch.func import functional_call, grad, stack_module_state, vmap
 
 from bigcn import BiGCNConv, dense_filter
-from bigcn.dense_filter import dense_pays, dense_resolvent, symmetric_product
+from bigcn.dense_filter import constant_product, dense_pays, dense_resolvent
 from bigcn.nn import kept_input
 from bigcn.node_graphs import normalized_graph
 
@@ -79,9 +79,9 @@ def test_members_are_as_if_alone(own):
     given = matrices if own else matrices[0]
 
     def energy(matrix, block):
-        return symmetric_product(matrix, block).square().sum()
+        return constant_product(matrix, block).square().sum()
 
-    out = vmap(symmetric_product, in_dims=(dim, 0))(given, blocks)
+    out = vmap(constant_product, in_dims=(dim, 0))(given, blocks)
     torch.testing.assert_close(out, given @ blocks)
     grads = vmap(grad(energy, argnums=1), in_dims=(dim, 0))(given, blocks)
     torch.testing.assert_close(grads, 2 * given @ given @ blocks)

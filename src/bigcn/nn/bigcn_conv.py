@@ -12,12 +12,13 @@ from torch_geometric.nn.inits import zeros
 from torch_geometric.typing import Adj, OptTensor
 
 from bigcn.checks import is_whole
+from bigcn.dense_filter import constant_product
 from bigcn.feature_graphs import FeatureGraph, make_feature_graph
 from bigcn.feature_graphs.base import Operand
 from bigcn.filters import FeatureOperator, FilterForm, Hop
 from bigcn.nn.cost import weights_first
 from bigcn.nn.feature_product import feature_product, filled, filling_pays
-from bigcn.nn.kept_input import KeepsInput, count_edges
+from bigcn.nn.kept_input import KeepsInput, count_edges, in_precision
 from bigcn.nn.product_layers import Dropout
 from bigcn.nn.two_way_filter import TwoWayFilter
 from bigcn.node_graphs import SpreadGraph, check_adjacency, edges_of, normalized_graph, symmetric_normalization
@@ -218,6 +219,10 @@ class BiGCNConv(KeepsInput, MessagePassing):
         return out if self.bias is None else out + self.bias
 
     def _filter_and_multiply(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor, weight: Tensor) -> Tensor:
+        if self._asked.given:
+            operand = in_precision(self.feature_graph.operand(), x.dtype)
+            parts = self._multiply(x, self._along_features(weight, operand)[0])
+            return constant_product(self._asked.result, torch.cat(parts, dim=-2))
         if self._filtered.given:
             return feature_product(self._dropped(self._filtered.result), weight.mT)
         hop = self._node_hop(x, edge_index, edge_weight)

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch_geometric import nn as pyg
 from torch_geometric.typing import Adj, OptTensor
 
-from bigcn.nn.cache import may_keep
+from bigcn.nn.cache import TensorCache, may_keep
 from bigcn.nn.product_layers import APPNPConv, KeepsGraph, SGConv, symmetric_entries
 from bigcn.sparse import SparseMatrix
 
@@ -62,6 +62,8 @@ class APPNP(_Perceptron):
     def __init__(self, *args: Any, K: int = 10, alpha: float = 0.1, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.propagation = APPNPConv(K, alpha)
+        #: In a population, the rows of the propagation that are asked for.
+        self.propagation.asked = TensorCache(1)
 
     def forward(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor = None) -> Tensor:
         """Runs the forward pass."""

@@ -28,7 +28,8 @@ _LOCAL = TensorCache()
 
 class KeepsInput:
     """The caches of a layer: its node graph, its exact node filter if that is a matrix, its feature graph if that is
-    computed from the input, features as a sparse matrix or with full lines, and features that are filtered once.
+    computed from the input, features as a sparse matrix or with full lines, and features that are filtered once; and
+    in a population the rows of its node filter that are asked for.
     """
 
     cached: bool
@@ -43,7 +44,7 @@ class KeepsInput:
     def _make_caches(self) -> None:
         self._graphs, self._operands, self._features = TensorCache(), TensorCache(), TensorCache()
         self._filtered, self._resolvents, self._filled = TensorCache(), TensorCache(), TensorCache()
-        self._entries = TensorCache(1)
+        self._entries, self._asked = TensorCache(1), TensorCache(1)
 
     def _forget(self) -> None:
         kept = (self._graphs, self._operands, self._features, self._filtered, self._resolvents, self._filled)
@@ -97,8 +98,7 @@ class KeepsInput:
             operand: Operand = self._operands.get(tensors, key, lambda: graph.operand(x, hop))
         else:
             operand = graph.operand(x, hop)
-        # A finished graph may be more precise than the layer, NumPy's double for instance.
-        return tuple(t.to(x.dtype) if t.is_floating_point() else t for t in operand)
+        return in_precision(operand, x.dtype)
 
     def _resolvent(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor, hop: Hop) -> Tensor | SparseMatrix | None:
         """Returns the node filter as a matrix: a sparse one if it is local, a dense one where products with that take
@@ -170,6 +170,13 @@ class KeepsInput:
     def _may_cache(self, *tensors: object) -> bool:
         """Caches only what a later call can be compared with: tensors, and nothing where there are none."""
         return self.cached and all(t is None or isinstance(t, Tensor) for t in tensors) and may_keep(*tensors)
+
+
+def in_precision(operand: Operand, dtype: torch.dtype) -> Operand:
+    """Returns the tensors of a feature graph in the precision of a layer: a finished graph may be more precise, as
+    NumPy's double is.
+    """
+    return tuple(t.to(dtype) if t.is_floating_point() else t for t in operand)
 
 
 def count_edges(edge_index: Adj) -> int:

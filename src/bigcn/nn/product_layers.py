@@ -17,6 +17,7 @@ from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.typing import Adj, OptTensor
 
+from bigcn.dense_filter import constant_product
 from bigcn.nn.cache import TensorCache, Unchanged, may_keep
 from bigcn.node_graphs import edges_of
 from bigcn.sparse import SparseMatrix, is_sparse, sparse_from_edges
@@ -91,6 +92,8 @@ def _appnp(self: Any, x: Tensor, edge_index: Any, edge_weight: OptTensor = None)
     if not isinstance(edge_index, SparseMatrix) or not isinstance(self.alpha, int | float):
         out: Tensor = pyg.APPNP.forward(self, x, edge_index, edge_weight)
         return out
+    if self.asked is not None and self.asked.given:
+        return constant_product(self.asked.result, x)
     start = self.alpha * x
     for _ in range(self.K):
         x = torch.add(start, edge_index.matmul(x), alpha=1 - self.alpha)
@@ -100,7 +103,7 @@ def _appnp(self: Any, x: Tensor, edge_index: Any, edge_weight: OptTensor = None)
 GCNConv = _by_product("GCNConv", pyg.GCNConv)
 SAGEConv = _by_product("SAGEConv", pyg.SAGEConv, forward=_sage)
 GINConv = _by_product("GINConv", pyg.GINConv, forward=_gin)
-APPNPConv = _by_product("APPNPConv", pyg.APPNP, forward=_appnp)
+APPNPConv = _by_product("APPNPConv", pyg.APPNP, forward=_appnp, asked=None)
 SGConv = _by_product("SGConv", pyg.SGConv)
 
 

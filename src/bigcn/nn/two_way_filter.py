@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bigcn.dense_filter import symmetric_product
+from bigcn.dense_filter import constant_product
 from bigcn.feature_graphs.base import FeatureFilter
 from bigcn.filters import (
     FeatureOperator,
@@ -19,7 +19,7 @@ from bigcn.filters import (
     is_low_pass,
     resolvent_coefficients,
 )
-from bigcn.sparse import SparseMatrix, chebyshev_filter, damped_hop, weighted_sum
+from bigcn.sparse import SparseMatrix, chebyshev_filter, damped_hop, unit_columns, weighted_sum
 from bigcn.user_warnings import warn_user
 
 #: Beyond this, single precision loses more than three digits in the sum over powers.
@@ -143,6 +143,22 @@ class TwoWayFilter(torch.nn.Module):
             total = damped_hop(hop, total, part, self.node_scale)
         return total
 
+    @torch.no_grad()
+    def rows_along_nodes(self, rows: Tensor, mixing: Tensor, graph: SparseMatrix) -> Tensor:
+        r"""Returns some rows of what :meth:`along_nodes` multiplies each part by, :math:`\sum_a` :obj:`mixing[a, m]`
+        :math:`\mathbf{A}^a`, as dense matrices side by side; the filter is exact.
+
+        Args:
+            rows (torch.Tensor): The nodes.
+            mixing (torch.Tensor): See :meth:`along_nodes`.
+            graph (SparseMatrix): The normalised node graph.
+        """
+        assert self.node_chebyshev is not None
+        series, units = self.node_chebyshev @ mixing, unit_columns(rows, graph.value, graph.num_rows)
+        # A row of a filter is a column of that of the transposed graph.
+        of_parts = [chebyshev_filter(graph.transposed(), part, [units]).t() for part in series.split(1, dim=1)]
+        return of_parts[0] if len(of_parts) == 1 else torch.cat(of_parts, dim=1)
+
     def mix_before_product(self, blocks: list[Tensor], mixing: Tensor) -> tuple[list[Tensor], Tensor | None]:
         r"""Mixes blocks of the weights where that saves mixing the larger blocks of the nodes later.
 
@@ -185,4 +201,4 @@ class TwoWayFilter(torch.nn.Module):
 
 
 def _product(matrix: Tensor | SparseMatrix, block: Tensor) -> Tensor:
-    return matrix.matmul(block) if isinstance(matrix, SparseMatrix) else symmetric_product(matrix, block)
+    return matrix.matmul(block) if isinstance(matrix, SparseMatrix) else constant_product(matrix, block)

@@ -17,8 +17,8 @@ REASONS: dict[tuple[str, str, str, str], str] = {
     **{
         ("fixed-learnable", "fixed", "*", side): (
             "the paper does not say with which settings it ran the fixed graph; here it takes the place of the learned "
-            "one in the first layer, the second has none, and all else stays as it was: the released code's form, and "
-            "a strength of 1.8"
+            "one in the first layer, the second has one without edges, and all else stays as it was: the released "
+            "code's form, and a strength of 1.8"
         )
         for side in ("above", "below")
     },

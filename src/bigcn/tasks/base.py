@@ -29,6 +29,9 @@ class Task(ABC):
     name: ClassVar[str]
     #: The validation metric that decides which epoch is the best; higher is better.
     monitor: ClassVar[str]
+    #: Whether loss and answers look at some rows of the output alone, each for itself: those that the first tensor of
+    #: :meth:`questions` and of :meth:`scored` names, in every epoch the same.
+    by_rows: ClassVar[bool] = False
     #: The size of the model's output.
     num_outputs: int
 

@@ -41,6 +41,7 @@ class NodeClassification(Task):
 
     name = "node"
     monitor = "accuracy"
+    by_rows = True
 
     def __init__(
         self,

@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,6 +13,7 @@ from torch.utils import _pytree as pytree
 from bigcn.nn.baselines import takes_filled
 from bigcn.nn.cache import caches_of
 from bigcn.nn.feature_product import FeatureProducts, filled, filling_pays
+from bigcn.training.asked import asked_bytes, asked_of_filters, asked_of_kept, left_out, rows_suffice
 from bigcn.training.stacking import CannotStack, Kept, Stack, stack, stack_graphs, stack_kept
 
 if TYPE_CHECKING:
@@ -35,13 +37,18 @@ class PopulationStep:
         tasks = [member.task for member in members]
         device = self.task.x.device
         self.model = models[0]
+        self._places: dict[int, Tensor] = {}
         self.products = FeatureProducts(self.task.num_features)
         features = {id(task.x): task.x for task in tasks}  # what members share stays one tensor
         if takes_filled(self.model) and filling_pays(self.task.x):
             features = {key: filled(x) for key, x in features.items()}
         graphs = [(features[id(task.x)], task.edge_index, task.edge_weight) for task in tasks]
-        with self.products:
+        by_filter = rows_suffice(self.model, self.task)
+        with self.products, left_out(models, self.task.x) if by_filter else nullcontext():
             stacks = stack_kept(models, graphs)
+        self.asked = asked_of_filters(models, graphs, tasks) if by_filter else asked_of_kept(self.model, stacks, tasks)
+        for name in self.asked.training if self.asked else ():
+            stacks.pop(name, None)  # the rows that are asked for suffice
         self.wrapped = _WithPenalty(self.model)
         named = [member.start or dict(member.model.named_parameters()) for member in members]
         self.parameters = {
@@ -51,8 +58,8 @@ class PopulationStep:
         self.kept = Kept(self.model, stacks)
         self.capture = capture and _is_fixed(self.model, self.kept)
         self.graph = stack_graphs(graphs)
-        self.scored = stack([task.scored() for task in tasks])
         self.tasks, self.members = tasks, torch.arange(len(members), device=device)
+        self.scored = stack([self._where_asked(task.scored()) for task in tasks])
         self.questions: Stack | None = None
         dtype = self.task.x.dtype
         decay = torch.tensor([member.config.weight_decay for member in members], device=device, dtype=dtype)
@@ -79,11 +86,11 @@ class PopulationStep:
     def train(self, epoch: int) -> None:
         """Trains all members for an epoch."""
         if self.questions is None or self._epochs_differ:
-            asked = stack([self.tasks[member].questions(epoch) for member in self._indices])
+            questions = stack([self._where_asked(self.tasks[member].questions(epoch)) for member in self._indices])
             if self.questions is None:
-                self.questions = asked
+                self.questions = questions
             else:
-                for old, new in zip(self.questions.values, asked.values, strict=True):
+                for old, new in zip(self.questions.values, questions.values, strict=True):
                     old.copy_(new)  # into the memory that a captured step reads
         (self._train or self._step)()
         self._runs += 1
@@ -103,6 +110,7 @@ class PopulationStep:
             self.parameters = {name: p[active].requires_grad_() for name, p in self.parameters.items()}
         self.buffers = self.buffers.select(active)
         self.kept.stacks = {name: kept.select(active) for name, kept in self.kept.stacks.items()}
+        self.asked = None if self.asked is None else self.asked.select(active)
         self.graph, self.scored = self.graph.select(active), self.scored.select(active)
         self.questions = None if self.questions is None else self.questions.select(active)
         self.members, self.penalties, self.losses = self.members[active], self.penalties[active], self.losses[active]
@@ -115,6 +123,21 @@ class PopulationStep:
             self.optimizer.state[parameter] = moments
         self._train = self._answer = None
         self._runs, self._warm_up = 0, 1
+
+    def _where_asked(self, asked: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """Returns questions about rows of the output with their places among the rows that there are."""
+        if self.asked is None:
+            return asked
+        places = self._places.setdefault(asked[0].numel(), torch.arange(asked[0].numel(), device=asked[0].device))
+        return places, *asked[1:]
+
+    def _given(self, asked: dict[str, Stack]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Returns what layers find instead of what they keep, and where its members are."""
+        more = asked.items()
+        return (
+            self.kept.values | {name: stack.values for name, stack in more},
+            self.kept.dims | {name: stack.dims for name, stack in more},
+        )
 
     @property
     def _indices(self) -> list[int]:
@@ -135,11 +158,12 @@ class PopulationStep:
         self.model.train()
         questions = self.questions
         assert questions is not None
+        kept, dims = self._given(self.asked.training if self.asked else {})
         losses = vmap(
             self._loss,
-            in_dims=(0, self.buffers.dims, self.kept.dims, self.graph.dims, questions.dims, 0),
+            in_dims=(0, self.buffers.dims, dims, self.graph.dims, questions.dims, 0),
             randomness="different",
-        )(self.parameters, self.buffers.values, self.kept.values, self.graph.values, questions.values, self.penalties)
+        )(self.parameters, self.buffers.values, kept, self.graph.values, questions.values, self.penalties)
         losses.sum().backward()
         if self.decay is not None:
             for parameter in self.parameters.values():
@@ -168,11 +192,12 @@ class PopulationStep:
     @torch.no_grad()
     def _answers(self) -> None:
         self.model.eval()
+        kept, dims = self._given(self.asked.scoring if self.asked else {})
         answers = vmap(
             self._answer_one,
-            in_dims=(0, self.buffers.dims, self.kept.dims, self.graph.dims, self.scored.dims),
+            in_dims=(0, self.buffers.dims, dims, self.graph.dims, self.scored.dims),
             randomness="different",
-        )(self.parameters, self.buffers.values, self.kept.values, self.graph.values, self.scored.values)
+        )(self.parameters, self.buffers.values, kept, self.graph.values, self.scored.values)
         self.model.train()
         if self.after is not None:
             self.after(answers, self.losses)
@@ -200,12 +225,21 @@ def bytes_per_member(members: "Sequence[Member]") -> int:
         return tensor
 
     training = member.model.training
+    by_filter = rows_suffice(member.model, member.task)
     member.model.train()
-    with torch.random.fork_rng(devices=[]), torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor):
-        member.task.loss(member.model, 1)
+    hooks = torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor)
+    with torch.random.fork_rng(devices=[]), hooks:
+        if by_filter:
+            with left_out([member.model], member.task.x):
+                member.task.outputs(member.model)
+        else:
+            member.task.loss(member.model, 1)
     member.model.train(training)
     shared = _shared_memory(members)
-    return 5 * state + 2 * features + 2 * sum(size for place, size in saved.items() if place not in shared)
+    passed = 2 * sum(size for place, size in saved.items() if place not in shared)
+    return (
+        5 * state + 2 * features + passed + (asked_bytes(member.model, [m.task for m in members]) if by_filter else 0)
+    )
 
 
 def _shared_memory(members: "Sequence[Member]") -> set[int]:

@@ -141,7 +141,7 @@ def stack_kept(
     results: dict[Any, Any] = {}
     for model, graph in zip(models, graphs, strict=True):
         # Members with the same graph and the same numbers would compute the same.
-        filters = _numbers(model)
+        filters = numbers_of(model)
         key = tuple(id(tensor) for tensor in graph), filters
         if key not in known:
             known[key] = {
@@ -178,7 +178,7 @@ def _plain(value: Any) -> tuple[Any] | None:
     return None
 
 
-def _numbers(model: torch.nn.Module) -> tuple[Any, ...]:
+def numbers_of(model: torch.nn.Module) -> tuple[Any, ...]:
     """Returns what a model may have of its own besides its parameters: its buffers, large ones by their identity."""
     return tuple(_number(buffer) for buffer in model.buffers())
 

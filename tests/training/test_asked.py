@@ -1,0 +1,129 @@
+"""Members of whose filters only the rows that are asked for are computed give what they would give alone."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from bigcn import BiGCN
+from bigcn.training import asked, seeded
+from bigcn.training import population as module
+from bigcn.training.population import train_population
+from bigcn.training.population_state import PopulationStep, bytes_per_member
+
+#: Models that end with a filter of which rows can be had.
+BY_FILTER = (
+    "bigcn:exact+none+node=0+hidden=10",
+    "bigcn:exact+spectral",
+    "bigcn:exact+none+p=3+k=3",
+    "bigcn:exact+learnable",
+    "bigcn:exact+uniform+code+feature=1",
+    "appnp",
+)
+NOISE = ("clean", "features", "edges")
+
+pytestmark = pytest.mark.usefixtures("double")
+
+
+@pytest.fixture
+def rows(monkeypatch):
+    """Lets rows of a filter pay, and returns how many were made at a time."""
+    made = []
+    monkeypatch.setattr(asked, "rows_pay", lambda *args: True)
+    original = asked.last_filter
+
+    def counting(model):
+        last = original(model)
+
+        def count(some, graph):
+            made.append(some.numel())
+            return last.rows(some, graph)
+
+        return None if last is None else last._replace(rows=count)
+
+    monkeypatch.setattr(asked, "last_filter", counting)
+    return made
+
+
+@pytest.mark.parametrize("case", NOISE)
+@pytest.mark.parametrize("name", BY_FILTER)
+def test_a_member_is_as_if_alone(name, case, rows, monkeypatch, make_members, alone, assert_as_alone):
+    """Members are dropped as they end."""
+    monkeypatch.setattr(module, "LOOK_EVERY", 5)
+    members = make_members(name, case=case, seeds=range(1, 5), epochs=40, patience=6, curves=True)
+    assert_as_alone(members, alone(members), train_population(members))
+    assert rows == [40, 110] * 4  # every member has a split of its own, of 150 nodes
+
+
+def test_members_on_one_graph_share_rows(rows, make_members, alone, assert_as_alone):
+    members = make_members(BY_FILTER[0], epochs=20)
+    members = [replace(member, task=members[0].task) for member in members]
+    assert_as_alone(members, alone(members), train_population(members))
+    assert rows == [40, 110]
+
+
+def test_members_on_one_graph_may_differ_in_strengths(rows, make_members, alone, assert_as_alone):
+    first = make_members("bigcn", seeds=(1,), epochs=20)[0]
+    members = []
+    for p, strength in ((1.0, 5.0), (3.0, 9.0)):
+        with seeded(1):
+            members.append(
+                replace(first, model=BiGCN(64, 16, 2, 10, p=p, node_strength=strength, check_low_pass=False))
+            )
+    assert_as_alone(members, alone(members), train_population(members))
+    assert rows == [40, 110] * 2
+
+
+@pytest.mark.parametrize("name", ["gcn", "mlp", "bigcn:published", "bigcn:exact+correlation"])
+def test_others_need_all_rows(name, rows, make_members, alone, assert_as_alone):
+    members = make_members(name, epochs=5)
+    assert_as_alone(members, alone(members), train_population(members))
+    assert rows == []
+
+
+def test_links_need_all_rows(rows, make_members):
+    train_population(make_members(BY_FILTER[0], "link", epochs=5))
+    assert rows == []
+
+
+@pytest.mark.parametrize("case", NOISE)
+@pytest.mark.parametrize("one_split", [True, False])
+@pytest.mark.parametrize("name", ["sgc", "bigcn"])
+def test_features_that_only_weights_come_after(name, one_split, case, make_members, alone, assert_as_alone):
+    members = make_members(name, case=case, seeds=(1, 2, 3), epochs=20, curves=True)
+    if name == "bigcn":
+        with seeded(1):
+            layers = [BiGCN(64, 16, 1, 10) for _ in members]
+        members = [replace(member, model=layer) for member, layer in zip(members, layers, strict=True)]
+    if one_split:
+        task = members[0].task
+        members = [
+            replace(m, task=task.with_features(m.task.x)) if case == "features" else replace(m, task=task)
+            for m in members
+        ]
+    step = PopulationStep(members, capture=False)
+    (given,) = step.asked.training.values()
+    assert given.values.shape[-2:] == (40, 64)
+    assert not set(step.asked.training) & set(step.kept.values), "all rows are not held besides"
+    assert_as_alone(members, alone(members), train_population(members))
+
+
+def test_what_rows_take_is_counted(rows, make_members):
+    own = make_members(BY_FILTER[0], case="edges")
+    shared = [replace(member, task=own[0].task) for member in own]
+    more = bytes_per_member(own) - bytes_per_member(shared)
+    assert more == 150 * 150 * own[0].task.x.element_size()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("case", NOISE)
+@pytest.mark.parametrize("name", [*BY_FILTER, "sgc"])
+def test_a_member_is_as_if_alone_on_a_gpu(name, case, monkeypatch, make_members, alone, assert_as_alone):
+    """The step is captured, and captured anew when members are done; alone, filters are dense there."""
+    monkeypatch.setattr(module, "LOOK_EVERY", 5)
+    monkeypatch.setattr(module, "CAPTURE_BYTES", 0)
+    monkeypatch.setattr("bigcn.nn.kept_input.dense_pays", lambda *args: False)
+    members = make_members(name, case=case, seeds=range(1, 5), epochs=40, patience=6, curves=True)
+    members = [replace(m, model=m.model.to("cuda"), task=m.task.to("cuda")) for m in members]
+    assert asked.rows_suffice(members[0].model, members[0].task) is (name != "sgc")
+    assert_as_alone(members, alone(members), train_population(members), tolerance=1e-6)
