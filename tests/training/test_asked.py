@@ -102,9 +102,10 @@ def test_features_that_only_weights_come_after(name, one_split, case, make_membe
             for m in members
         ]
     step = PopulationStep(members, capture=False)
-    (given,) = step.asked.training.values()
-    assert given.values.shape[-2:] == (40, 64)
-    assert not set(step.asked.training) & set(step.kept.values), "all rows are not held besides"
+    of_training, of_scoring = ([stack.values for stack in seen.kept.values()] for seen in (step.training, step.scoring))
+    for found, nodes in ((of_training, 40), (of_scoring, 110)):
+        sizes = {x.shape[-2:] for x in found if isinstance(x, torch.Tensor)}
+        assert sizes == {(nodes, 64)}, "all rows are not held besides"
     assert_as_alone(members, alone(members), train_population(members))
 
 

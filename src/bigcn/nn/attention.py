@@ -187,10 +187,10 @@ def attention_graph(edges: Tensor, num_nodes: int) -> AttentionGraph:
     edges, _ = add_self_loops(remove_self_loops(edges)[0], num_nodes=num_nodes)
     edges = edges[:, edges[0].argsort(stable=True)]
     source, target = edges[:, edges[1].argsort(stable=True)]
-    return _sorted_by_target(source, target, num_nodes)
+    return sorted_by_target(source, target, num_nodes)
 
 
-def _sorted_by_target(source: Tensor, target: Tensor, num_nodes: int, counts: Tensor | None = None) -> AttentionGraph:
+def sorted_by_target(source: Tensor, target: Tensor, num_nodes: int, counts: Tensor | None = None) -> AttentionGraph:
     order = source.argsort(stable=True)
     crow, crow_t = (F.pad(torch.bincount(ends, minlength=num_nodes).cumsum(0), (1, 0)) for ends in (target, source))
     return AttentionGraph(crow, source, crow_t, target[order], order, counts)
@@ -201,4 +201,4 @@ def fill_up(graph: AttentionGraph, entries: int) -> AttentionGraph:
     _, target, old = make_room(graph.crow, entries - graph.source.numel())
     counts = torch.zeros(entries, device=target.device).index_fill_(0, old, 1)
     source = target.index_copy(0, old, graph.source)
-    return _sorted_by_target(source, target, graph.crow.numel() - 1, counts)
+    return sorted_by_target(source, target, graph.crow.numel() - 1, counts)

@@ -125,7 +125,9 @@ class GDC(_Baseline):
     entries = staticmethod(_as_given)
 
     def init_conv(self, in_channels: int, out_channels: int, **kwargs: Any) -> MessagePassing:
-        return GCNConv(in_channels, out_channels, normalize=False, **kwargs)
+        conv = GCNConv(in_channels, out_channels, normalize=False, **kwargs)
+        conv.products = self._products()
+        return conv
 
 
 class GraphSAGE(_Baseline):

@@ -62,6 +62,14 @@ def _narrows(conv: Any, graph: Any, weights: Any) -> bool:
     return isinstance(graph, SparseMatrix) and conv.products is None and weights.in_channels > weights.out_channels
 
 
+def _gcn(self: Any, x: Any, edge_index: Any, edge_weight: OptTensor = None) -> Tensor:
+    if self.products is None or not isinstance(edge_index, SparseMatrix) or is_sparse(x):
+        out: Tensor = pyg.GCNConv.forward(self, x, edge_index, edge_weight)
+        return out
+    out = self.lin(_before_weights(self, x, edge_index, lambda: edge_index.matmul(x)))
+    return out if self.bias is None else out + self.bias
+
+
 def _sage(self: Any, x: Any, edge_index: Any, size: Any = None) -> Tensor:
     if self.project or self.normalize or not _narrows(self, edge_index, self.lin_l):
         out: Tensor = pyg.SAGEConv.forward(self, x, edge_index, size)
@@ -100,7 +108,7 @@ def _appnp(self: Any, x: Tensor, edge_index: Any, edge_weight: OptTensor = None)
     return x
 
 
-GCNConv = _by_product("GCNConv", pyg.GCNConv)
+GCNConv = _by_product("GCNConv", pyg.GCNConv, forward=_gcn)
 SAGEConv = _by_product("SAGEConv", pyg.SAGEConv, forward=_sage)
 GINConv = _by_product("GINConv", pyg.GINConv, forward=_gin)
 APPNPConv = _by_product("APPNPConv", pyg.APPNP, forward=_appnp, asked=None)

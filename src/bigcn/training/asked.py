@@ -33,10 +33,6 @@ class Asked(NamedTuple):
     training: dict[str, Stack]
     scoring: dict[str, Stack]
 
-    def select(self, members: Tensor) -> "Asked":
-        """Returns the same for some of the members."""
-        return Asked(*({name: given.select(members) for name, given in part.items()} for part in self))
-
 
 def rows_suffice(model: torch.nn.Module, task: Task) -> bool:
     """Tells whether a member needs only rows of its last filter, and products with these take less time than its hops.

@@ -14,7 +14,9 @@ from bigcn.nn.baselines import takes_filled
 from bigcn.nn.cache import caches_of
 from bigcn.nn.feature_product import FeatureProducts, filled, filling_pays
 from bigcn.training.asked import asked_bytes, asked_of_filters, asked_of_kept, left_out, rows_suffice
-from bigcn.training.stacking import CannotStack, Kept, Stack, stack, stack_graphs, stack_kept
+from bigcn.training.reach import is_local, parts_reached
+from bigcn.training.seen import Seen, giving, seen_in, select_seen
+from bigcn.training.stacking import CannotStack, Stack, stack, stack_kept
 
 if TYPE_CHECKING:
     from bigcn.training.population import Member
@@ -46,20 +48,22 @@ class PopulationStep:
         by_filter = rows_suffice(self.model, self.task)
         with self.products, left_out(models, self.task.x) if by_filter else nullcontext():
             stacks = stack_kept(models, graphs)
-        self.asked = asked_of_filters(models, graphs, tasks) if by_filter else asked_of_kept(self.model, stacks, tasks)
-        for name in self.asked.training if self.asked else ():
+        asked = asked_of_filters(models, graphs, tasks) if by_filter else asked_of_kept(self.model, stacks, tasks)
+        for name in asked.training if asked else ():
             stacks.pop(name, None)  # the rows that are asked for suffice
+        parts = parts_reached(self.model, stacks, tasks)
+        #: What the layers of the model find in a training step and in an evaluation.
+        self.training, self.scoring = seen_in(parts, asked or ({}, {}), stacks, graphs, by_place=asked is not None)
         self.wrapped = _WithPenalty(self.model)
         named = [member.start or dict(member.model.named_parameters()) for member in members]
         self.parameters = {
             name: torch.stack([member[name].detach() for member in named]).requires_grad_() for name in named[0]
         }
         self.buffers = _stacked_buffers(models)
-        self.kept = Kept(self.model, stacks)
-        self.capture = capture and _is_fixed(self.model, self.kept)
-        self.graph = stack_graphs(graphs)
+        self.caches = caches_of(self.model)
+        self.capture = capture and _is_fixed(self.model, stacks)
         self.tasks, self.members = tasks, torch.arange(len(members), device=device)
-        self.scored = stack([self._where_asked(task.scored()) for task in tasks])
+        self.scored = stack([self._where_asked(task.scored(), self.scoring) for task in tasks])
         self.questions: Stack | None = None
         dtype = self.task.x.dtype
         decay = torch.tensor([member.config.weight_decay for member in members], device=device, dtype=dtype)
@@ -86,7 +90,8 @@ class PopulationStep:
     def train(self, epoch: int) -> None:
         """Trains all members for an epoch."""
         if self.questions is None or self._epochs_differ:
-            questions = stack([self._where_asked(self.tasks[member].questions(epoch)) for member in self._indices])
+            asked = (self.tasks[member].questions(epoch) for member in self._indices)
+            questions = stack([self._where_asked(question, self.training) for question in asked])
             if self.questions is None:
                 self.questions = questions
             else:
@@ -109,9 +114,8 @@ class PopulationStep:
         with torch.no_grad():
             self.parameters = {name: p[active].requires_grad_() for name, p in self.parameters.items()}
         self.buffers = self.buffers.select(active)
-        self.kept.stacks = {name: kept.select(active) for name, kept in self.kept.stacks.items()}
-        self.asked = None if self.asked is None else self.asked.select(active)
-        self.graph, self.scored = self.graph.select(active), self.scored.select(active)
+        self.training, self.scoring = select_seen((self.training, self.scoring), active)
+        self.scored = self.scored.select(active)
         self.questions = None if self.questions is None else self.questions.select(active)
         self.members, self.penalties, self.losses = self.members[active], self.penalties[active], self.losses[active]
         self.__dict__.pop("_member_indices", None)
@@ -124,20 +128,12 @@ class PopulationStep:
         self._train = self._answer = None
         self._runs, self._warm_up = 0, 1
 
-    def _where_asked(self, asked: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    def _where_asked(self, asked: tuple[Tensor, ...], seen: Seen) -> tuple[Tensor, ...]:
         """Returns questions about rows of the output with their places among the rows that there are."""
-        if self.asked is None:
+        if not seen.by_place:
             return asked
         places = self._places.setdefault(asked[0].numel(), torch.arange(asked[0].numel(), device=asked[0].device))
         return places, *asked[1:]
-
-    def _given(self, asked: dict[str, Stack]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Returns what layers find instead of what they keep, and where its members are."""
-        more = asked.items()
-        return (
-            self.kept.values | {name: stack.values for name, stack in more},
-            self.kept.dims | {name: stack.dims for name, stack in more},
-        )
 
     @property
     def _indices(self) -> list[int]:
@@ -158,12 +154,12 @@ class PopulationStep:
         self.model.train()
         questions = self.questions
         assert questions is not None
-        kept, dims = self._given(self.asked.training if self.asked else {})
+        seen = self.training
         losses = vmap(
             self._loss,
-            in_dims=(0, self.buffers.dims, dims, self.graph.dims, questions.dims, 0),
+            in_dims=(0, self.buffers.dims, seen.dims, seen.graph.dims, questions.dims, 0),
             randomness="different",
-        )(self.parameters, self.buffers.values, kept, self.graph.values, questions.values, self.penalties)
+        )(self.parameters, self.buffers.values, seen.values, seen.graph.values, questions.values, self.penalties)
         losses.sum().backward()
         if self.decay is not None:
             for parameter in self.parameters.values():
@@ -183,7 +179,7 @@ class PopulationStep:
         questions: tuple[Tensor, ...],
         weight: Tensor,
     ) -> Tensor:
-        with self.products, self.kept.giving(kept):
+        with self.products, giving(self.caches, kept):
             state = {f"model.{name}": value for part in (parameters, buffers) for name, value in part.items()}
             out, penalty = functional_call(self.wrapped, state, (*graph, self.has_penalty))
         loss = self.task.loss_of(out, *questions)
@@ -192,18 +188,18 @@ class PopulationStep:
     @torch.no_grad()
     def _answers(self) -> None:
         self.model.eval()
-        kept, dims = self._given(self.asked.scoring if self.asked else {})
+        seen = self.scoring
         answers = vmap(
             self._answer_one,
-            in_dims=(0, self.buffers.dims, dims, self.graph.dims, self.scored.dims),
+            in_dims=(0, self.buffers.dims, seen.dims, seen.graph.dims, self.scored.dims),
             randomness="different",
-        )(self.parameters, self.buffers.values, kept, self.graph.values, self.scored.values)
+        )(self.parameters, self.buffers.values, seen.values, seen.graph.values, self.scored.values)
         self.model.train()
         if self.after is not None:
             self.after(answers, self.losses)
 
     def _answer_one(self, parameters: Any, buffers: Any, kept: Any, graph: Any, scored: Any) -> Tensor:
-        with self.products, self.kept.giving(kept):
+        with self.products, giving(self.caches, kept):
             out = functional_call(self.model, {**parameters, **buffers}, graph)
         return self.task.answers(out, *scored)
 
@@ -237,9 +233,9 @@ def bytes_per_member(members: "Sequence[Member]") -> int:
     member.model.train(training)
     shared = _shared_memory(members)
     passed = 2 * sum(size for place, size in saved.items() if place not in shared)
-    return (
-        5 * state + 2 * features + passed + (asked_bytes(member.model, [m.task for m in members]) if by_filter else 0)
-    )
+    rows = asked_bytes(member.model, [m.task for m in members]) if by_filter else 0
+    # As they came and stacked; of a model that sees parts of its graph, for training and for evaluation.
+    return 5 * state + (3 if is_local(member.model) else 2) * features + passed + rows
 
 
 def _shared_memory(members: "Sequence[Member]") -> set[int]:
@@ -284,11 +280,11 @@ def _stacked_buffers(models: Sequence[torch.nn.Module]) -> Stack:
     return stack(named)
 
 
-def _is_fixed(model: torch.nn.Module, kept: Kept) -> bool:
+def _is_fixed(model: torch.nn.Module, kept: dict[str, Stack]) -> bool:
     """Tells whether no layer makes a feature graph in every step in a way that a CUDA graph cannot capture."""
     for name, layer in model.named_modules():
         graph = getattr(layer, "feature_graph", None)
-        if graph is not None and not graph.capturable and f"{name}._operands" not in kept.stacks:
+        if graph is not None and not graph.capturable and f"{name}._operands" not in kept:
             return False
     return True
 

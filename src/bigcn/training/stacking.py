@@ -1,7 +1,6 @@
 """Many models and graphs as one: parameters, features and what layers keep, stacked in a new first dimension."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, NamedTuple
 
@@ -79,38 +78,6 @@ def stack(values: Sequence[Any]) -> Stack:
         leaves.append(known[key])
         dims.append(0)
     return Stack(*(pytree.tree_unflatten(part, nestings[0]) for part in (leaves, dims)))
-
-
-class Kept:
-    """What the layers of a model keep between calls (normalised graphs, feature graphs, first products), for all
-    members at once.
-
-    Args:
-        model (torch.nn.Module): The model that the members share; only its parameters and buffers differ.
-        stacks (dict): What each cache of the model answers.
-    """
-
-    def __init__(self, model: torch.nn.Module, stacks: dict[str, Stack]) -> None:
-        self.caches = caches_of(model)
-        self.stacks = {name: stack for name, stack in stacks.items() if name in self.caches}
-
-    @property
-    def values(self) -> dict[str, Any]:
-        """The tensors, to be mapped."""
-        return {name: stack.values for name, stack in self.stacks.items()}
-
-    @property
-    def dims(self) -> dict[str, Any]:
-        """Where their members are."""
-        return {name: stack.dims for name, stack in self.stacks.items()}
-
-    @contextmanager
-    def giving(self, values: dict[str, Any]) -> Iterator[None]:
-        """Lets the layers find the values instead of looking for the tensors that they know."""
-        with ExitStack() as exits:
-            for name, value in values.items():
-                exits.enter_context(self.caches[name].giving(value))
-            yield
 
 
 def stack_graphs(graphs: Sequence[tuple[Tensor, Tensor, Tensor | None]]) -> Stack:
