@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor
@@ -10,12 +11,15 @@ from torch_geometric.data import Data
 
 from bigcn.datasets import get_spec, load_dataset, make_split
 from bigcn.experiments.records import RunSpec
+from bigcn.experiments.shared_features import SharedFeatures
 from bigcn.nn.registry import get_model
 from bigcn.noise import make_noise
 from bigcn.tasks import LinkPrediction, NodeClassification, Task
 
 #: How much of the noisy features is kept in main memory for the next unit, in bytes, when a GPU trains and when not.
 KEPT_BYTES = {"cuda": 12 * 2**30, "cpu": 2**30}
+#: Noise that takes long to draw and leaves all but the features as it was.
+ON_FEATURES = ("noise-level", "noise-rate", "column-noise")
 #: How many noisy graphs are made at the same time; the generators of NumPy let other threads work meanwhile.
 THREADS = 8
 
@@ -28,10 +32,13 @@ class GraphSource:
 
     Args:
         sharers (int, optional): How many processes divide the machine among them. (default: :obj:`1`)
+        shared (Path, optional): A folder in which they keep noisy features for each other, see
+            :func:`~bigcn.experiments.shared_features.shared_folder`. (default: :obj:`None`)
     """
 
-    def __init__(self, sharers: int = 1) -> None:
+    def __init__(self, sharers: int = 1, shared: Path | None = None) -> None:
         self.sharers = sharers
+        self._shared = SharedFeatures(shared)
         self._kept_bytes = {device: size // sharers for device, size in KEPT_BYTES.items()}
         self._graphs: dict[tuple[str, str], Data] = {}
         self._features: OrderedDict[tuple[Any, ...], Tensor] = OrderedDict()
@@ -65,7 +72,16 @@ class GraphSource:
             key = _noise_key(spec)
             if self._is_missing(spec) and key not in self._coming:
                 data = load_dataset_once(spec.dataset)  # here, not in a thread: it is read once
-                self._coming[key] = self._pool.submit(_with_noise, data, spec.case, spec.value, spec.seed)
+                self._coming[key] = self._pool.submit(self._noisy, data, spec)
+
+    def _noisy(self, data: Data, spec: RunSpec) -> Data:
+        def make() -> Data:
+            return _with_noise(data, spec.case, spec.value, spec.seed)
+
+        if spec.case not in ON_FEATURES:
+            return make()
+        key = spec.dataset_fingerprint, spec.case, spec.value, spec.seed
+        return Data(x=self._shared.get(key, lambda: make().x))
 
     def _is_missing(self, spec: RunSpec) -> bool:
         if spec.case == "structure-mistakes":

@@ -6,6 +6,7 @@ meanwhile: a few processes beside each other fill both. On a CPU each takes its 
 
 import multiprocessing
 import os
+import shutil
 import signal
 import threading
 import time
@@ -14,12 +15,14 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import Self
 
 from bigcn.datasets import DATASETS, get_spec
 from bigcn.experiments.execution import Unit, done, run_unit, seconds_left
 from bigcn.experiments.graphs import GraphSource
 from bigcn.experiments.records import RunResult
+from bigcn.experiments.shared_features import shared_folder
 from bigcn.memory import keep_freed_memory
 
 #: What an edge moves in a step, and what could be moved in the time that starting its kernels takes, in numbers.
@@ -48,9 +51,11 @@ class ProcessExecutor:
         self.deadline = None if minutes is None else time.monotonic() + 60 * minutes
         self._kept: ExitStack | None = None
         self._pools: list[ProcessPoolExecutor] = []
+        self._shared: Path | None = None
 
     def __enter__(self) -> Self:
         self._kept = ExitStack()
+        self._shared = self._kept.enter_context(shared_folder())
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -103,7 +108,8 @@ class ProcessExecutor:
         pools = self._pools if self._kept is not None else []
         # Who stays shares the machine with all who may come.
         sharers = count if self._kept is None else self.processes
-        initargs = (max(1, len(os.sched_getaffinity(0)) // sharers), sharers)
+        shared = exits.enter_context(shared_folder()) if self._kept is None else self._shared
+        initargs = (max(1, len(os.sched_getaffinity(0)) // sharers), sharers, shared)
         while len(pools) < count:
             pool = ProcessPoolExecutor(1, context, initializer=_begin, initargs=initargs)
             pools.append((self._kept or exits).enter_context(pool))
@@ -160,20 +166,22 @@ class Waiting:
         self.units.clear()
 
 
-def _begin(threads: int, sharers: int) -> None:
+def _begin(threads: int, sharers: int, shared: Path | None) -> None:
     import torch
 
     global _graphs
-    _graphs = GraphSource(sharers)
-    threading.Thread(target=_end_with_caller, daemon=True).start()
+    _graphs = GraphSource(sharers, shared)
+    threading.Thread(target=_end_with_caller, args=(shared,), daemon=True).start()
     torch.set_num_threads(threads)
     keep_freed_memory()
 
 
-def _end_with_caller() -> None:
+def _end_with_caller(shared: Path | None) -> None:
     """Waits for the caller to end, however it does, and ends this process then: nobody would store its results."""
     if (caller := multiprocessing.parent_process()) is not None:
         caller.join()
+        if shared is not None:  # a caller that was killed leaves it behind, in memory
+            shutil.rmtree(shared, ignore_errors=True)
         os._exit(1)
 
 

@@ -1,0 +1,122 @@
+"""Noisy features that processes share."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from bigcn.experiments import shared_features
+from bigcn.experiments.comparison import Comparison
+from bigcn.experiments.graphs import GraphSource
+from bigcn.experiments.shared_features import SharedFeatures, shared_folder
+
+
+@pytest.fixture(autouse=True)
+def room(monkeypatch):
+    """There is room, however full the disk of the tests is."""
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(total=10**9, free=10**9))
+
+
+def specs(case, value):
+    return Comparison(dataset="digits", models=("sgc",), case=case, values=(value,), seeds=(5, 10)).specs()
+
+
+@pytest.mark.parametrize("case", ["noise-level", "noise-rate", "column-noise"])
+def test_what_was_drawn_is_read_and_is_the_same(case, tmp_path, monkeypatch):
+    listed = specs(case, 0.5)
+    drawn = [task.x for task in GraphSource(shared=tmp_path).tasks(listed)]
+    assert len(list(tmp_path.iterdir())) == 2
+    monkeypatch.setattr("bigcn.experiments.graphs._with_noise", lambda *args: pytest.fail("drawn again"))
+    read = [task.x for task in GraphSource(shared=tmp_path).tasks(listed)]
+    for one, other, spec in zip(drawn, read, listed, strict=True):
+        assert torch.equal(one, other)
+        assert torch.equal(other, noisy_graph_of(spec))
+
+
+def noisy_graph_of(spec):
+    from bigcn.datasets import digits
+    from bigcn.noise import make_noise
+
+    return make_noise(spec.case, spec.value, spec.seed)(digits()).x
+
+
+def test_who_writes_into_features_leaves_those_of_others(tmp_path):
+    shared = SharedFeatures(tmp_path)
+    shared.get("a", lambda: torch.ones(3, 2))
+    one, other = (shared.get("a", lambda: pytest.fail("made again")) for _ in range(2))
+    one.zero_()
+    assert other.eq(1).all()
+    assert shared.get("a", lambda: pytest.fail("made again")).eq(1).all()
+    assert shared.get("b", lambda: torch.zeros(1)).eq(0).all()
+
+
+def test_where_there_is_no_room_nothing_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(total=100, free=60))
+    shared = SharedFeatures(tmp_path)
+    assert shared.get("a", lambda: torch.ones(3, 2)).eq(1).all()
+    assert list(tmp_path.iterdir()) == []
+    assert shared.get("b", lambda: torch.ones(1, 2)).eq(1).all()
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_folder_that_is_gone_is_no_loss(tmp_path):
+    shared = SharedFeatures(tmp_path / "gone")
+    assert shared.get("a", lambda: torch.ones(3, 2)).eq(1).all()
+
+
+def test_where_there_is_no_memory_to_share_everyone_draws(tmp_path, monkeypatch):
+    monkeypatch.setattr(shared_features, "IN_MEMORY", tmp_path / "missing")
+    with shared_folder() as folder:
+        assert folder is None
+    monkeypatch.setattr(shared_features, "IN_MEMORY", tmp_path)
+    with shared_folder() as folder:
+        assert folder.parent == tmp_path
+    assert list(tmp_path.iterdir()) == []
+
+
+SCRIPT = """
+import os, sys
+from pathlib import Path
+from bigcn.experiments import shared_features
+from bigcn.experiments.comparison import Comparison
+from bigcn.experiments.execution import make_units
+from bigcn.experiments.process_executor import ProcessExecutor
+
+shared_features.IN_MEMORY, shared_features.LEFT_FREE = Path(sys.argv[1]), 0
+if __name__ == "__main__":
+    specs = Comparison(
+        dataset="digits", models=("sgc",), case="noise-level", values=(0.1, 0.2), training={"max_epochs": 2}
+    ).specs()
+    with ProcessExecutor(1) as executor:
+        for _ in executor.run(make_units(specs, together=False)):
+            print("one ended", flush=True)
+            sys.stdin.readline()
+"""
+
+
+def test_a_caller_that_is_killed_leaves_nothing_behind(tmp_path):
+    (tmp_path / "memory").mkdir()
+    script = tmp_path / "caller.py"
+    script.write_text(SCRIPT)
+    command = [sys.executable, str(script), str(tmp_path / "memory")]
+    caller = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert caller.stdout.readline() == "one ended\n"
+    (folder,) = (tmp_path / "memory").iterdir()
+    assert any(folder.iterdir())
+    os.kill(caller.pid, signal.SIGKILL)
+    caller.wait()
+    wait_until_gone(folder)
+
+
+def wait_until_gone(folder: Path):
+    """Looks until the processes have noticed; the limit of the test run ends it if they do not."""
+    end = time.monotonic() + 60
+    while folder.exists():
+        assert time.monotonic() < end
