@@ -58,7 +58,7 @@ def last_filter(model: torch.nn.Module) -> LastFilter | None:
         weight = conv.lin.weight.detach()
         # How parts mix depends on the numbers of the filter alone, whatever is learned of the feature graph.
         _, mixing = conv._along_features(weight.t(), in_precision(conv.feature_graph.operand(), weight.dtype))
-        return conv.filter.rows_along_nodes(asked, mixing, graph)
+        return conv.filter.rows_along_nodes(asked, mixing, graph, conv.dense_resolvent_of(graph))
 
     parts = conv.feature_graph.num_blocks(conv.filter.iterations)
     return LastFilter(conv._asked, conv.filter.num_hops, parts, conv._node_hop, rows)

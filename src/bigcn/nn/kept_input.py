@@ -115,12 +115,24 @@ class KeepsInput:
             return None
         if not isinstance(hop, SparseMatrix) or not self._may_cache(edge_index, edge_weight):
             return None
-        if hop.crow is not hop.crow_t or not dense_pays(hop, self.filter.num_hops):
+        if not self._is_dense(hop):
             return None
         strength = self.filter.node_strength
         key = (hop.num_rows, hop.value.dtype, strength, self.normalize)
         found: Tensor = self._resolvents.get((edge_index, edge_weight), key, lambda: dense_resolvent(hop, strength))
         return found
+
+    def _is_dense(self, graph: SparseMatrix) -> bool:
+        """Tells whether products with an exact filter as a dense matrix take less time than its hops."""
+        return graph.crow is graph.crow_t and dense_pays(graph, self.filter.num_hops)
+
+    def dense_resolvent_of(self, graph: SparseMatrix) -> Tensor | None:
+        """Returns an exact node filter as a dense matrix, where the layer would make one.
+
+        Args:
+            graph (SparseMatrix): The normalised node graph.
+        """
+        return dense_resolvent(graph, self.filter.node_strength) if self._is_dense(graph) else None
 
     def _local(self, x: Tensor, edge_index: Adj, edge_weight: OptTensor, hop: Hop) -> SparseMatrix:
         """Returns the local node filter, kept if anything is."""

@@ -144,7 +144,9 @@ class TwoWayFilter(torch.nn.Module):
         return total
 
     @torch.no_grad()
-    def rows_along_nodes(self, rows: Tensor, mixing: Tensor, graph: SparseMatrix) -> Tensor:
+    def rows_along_nodes(
+        self, rows: Tensor, mixing: Tensor, graph: SparseMatrix, resolvent: Tensor | None = None
+    ) -> Tensor:
         r"""Returns some rows of what :meth:`along_nodes` multiplies each part by, :math:`\sum_a` :obj:`mixing[a, m]`
         :math:`\mathbf{A}^a`, as dense matrices side by side; the filter is exact.
 
@@ -152,11 +154,13 @@ class TwoWayFilter(torch.nn.Module):
             rows (torch.Tensor): The nodes.
             mixing (torch.Tensor): See :meth:`along_nodes`.
             graph (SparseMatrix): The normalised node graph.
+            resolvent (torch.Tensor, optional): See :meth:`along_nodes`; the graph is symmetric then.
+                (default: :obj:`None`)
         """
-        assert self.node_chebyshev is not None
-        series, units = self.node_chebyshev @ mixing, unit_columns(rows, graph.value, graph.num_rows)
+        units = unit_columns(rows, graph.value, graph.num_rows)
         # A row of a filter is a column of that of the transposed graph.
-        of_parts = [chebyshev_filter(graph.transposed(), part, [units]).t() for part in series.split(1, dim=1)]
+        hop = graph.transposed()
+        of_parts = [self.along_nodes([units], part, hop, resolvent).t() for part in mixing.split(1, dim=1)]
         return of_parts[0] if len(of_parts) == 1 else torch.cat(of_parts, dim=1)
 
     def mix_before_product(self, blocks: list[Tensor], mixing: Tensor) -> tuple[list[Tensor], Tensor | None]:

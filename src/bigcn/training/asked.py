@@ -72,20 +72,20 @@ def asked_of_filters(models: Sequence[torch.nn.Module], graphs: Sequence[Graph],
         graphs (Sequence[tuple]): Features, edges and weights of edges of each.
         tasks (Sequence[Task]): Their tasks.
     """
-    known: dict[object, Tensor] = {}
+    known: dict[object, tuple[Tensor, ...]] = {}
     parts: tuple[list[Tensor], list[Tensor]] = ([], [])
     for model, (x, edge_index, edge_weight), task in zip(models, graphs, tasks, strict=True):
-        last = last_filter(model)
+        last, places = last_filter(model), (task.questions()[0], task.scored()[0])
         assert last is not None
-        graph = None
-        for part, rows in zip(parts, (task.questions()[0], task.scored()[0]), strict=True):
-            # Members with the same graph, the same nodes and the same numbers would compute the same.
-            key = (id(edge_index), id(edge_weight), id(rows), numbers_of(model))
-            if key not in known:
-                graph = graph or last.graph(x, edge_index, edge_weight)
-                assert isinstance(graph, SparseMatrix)
-                known[key] = last.rows(rows, graph)
-            part.append(known[key])
+        # Members with the same graph, the same nodes and the same numbers would compute the same.
+        key = (id(edge_index), id(edge_weight), *map(id, places), numbers_of(model))
+        if key not in known:
+            graph = last.graph(x, edge_index, edge_weight)
+            assert isinstance(graph, SparseMatrix)
+            found = last.rows(torch.cat(places), graph)  # at once: to make the filter may take long
+            known[key] = tuple(rows.clone() for rows in found.split([some.numel() for some in places]))
+        for part, rows in zip(parts, known[key], strict=True):
+            part.append(rows)
         for cache in caches_of(model).values():
             cache.clear()
     first = last_filter(models[0])
