@@ -214,6 +214,14 @@ def test_what_is_run_takes_the_place_of_what_was_recorded(folder):
     assert rest == others
 
 
+def test_runs_that_the_record_alone_has_are_counted(folder):
+    work, used = empty(read_record(folder)), planned().used()
+    assert work.recorded_runs() == {"2026-03-01": len(used)}
+    again = dict(list(used.items())[: len(used) // 3])
+    work._known.update(again)
+    assert work.recorded_runs() == {"2026-03-01": len(used) - len(again)}
+
+
 def test_a_row_of_another_choice_stands_until_the_new_one_has_run(folder):
     ours = next(c for c in EXPERIMENTS["link-table"].contenders if (c.name, c.tuning) == OURS)
 

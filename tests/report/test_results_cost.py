@@ -1,5 +1,6 @@
 """The clock against a count of the seconds at which something was under way, and what the page says of it."""
 
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -50,30 +51,49 @@ def test_costs_count_shared_runs_once(work):
     assert "torch\\_geometric 1\\|2" in took
 
 
-def test_costs_of_earlier_stores_are_added(work):
+def test_a_store_counts_once(work):
     here = costs(work)
     assert [store["first"] for store in here] == ["2026-03-01T12:00:00.000000+00:00"]
-    # The same store again, as it was when it was smaller, counts once; another one counts beside it.
+    # The same store again, as it was when it was smaller.
     again = costs(with_costs(work, [{**here[0], "all": {"runs": 1}}]))
     assert again == here
-    other = {**here[0], "first": "2026-02-01", "hosts": ["cpu Old"]}
+
+
+def recorded(monkeypatch, all_of_them, of_one):
+    """Lets the record alone have so many runs by day, of all experiments and of any one."""
+    monkeypatch.setattr(
+        Reproduction, "recorded_runs", lambda self: Counter(all_of_them if len(self.experiments) > 1 else of_one)
+    )
+
+
+def test_what_was_run_again_counts_no_more(work, monkeypatch):
+    here = costs(work)
+    runs, level = here[0]["all"]["runs"], here[0]["experiments"]["noise-level"]["runs"]
+    other = {**here[0], "first": "2026-02-01T09:00:00+00:00", "last": "2026-02-02T09:00:00+00:00", "hosts": ["cpu Old"]}
+    recorded(monkeypatch, {"2026-02-01": runs // 4, "2026-02-02": runs // 4, "2026-02-03": 7}, {"2026-02-01": level})
     both = with_costs(work, [other])
-    assert costs(both) == [other, *here]
+    stores = costs(both)
+    assert stores == [{**other, "standing": stores[0]["standing"]}, *here]
+    assert stores[0]["standing"]["all"] == 2 * (runs // 4)
     took = results_page(Findings(both), {}).partition("## What it took")[2]
-    assert f"| all, each run of a store once | {2 * len(work.used()):,} |" in took
+    assert f"| all, each run of a store once | {runs + 2 * (runs // 4):,} |" in took
+    assert f"| `noise-level` | {2 * level:,} |" in took
     assert "- Ran on: cpu Old." in took
     assert "- When: 2026-02-01 to 2026-03-01." in took
+    # Two seconds for each run, on a clock that runs on.
+    assert time_mark(stores).measured == duration(2 * (runs + 2 * (runs // 4)))
+    # Written down and read again, it is counted anew, not once more.
+    assert costs(with_costs(work, stores[:1])) == stores
 
 
-def test_costs_of_stores_behind_which_nothing_stands_are_gone(work):
+def test_stores_behind_which_nothing_stands_are_gone(work, monkeypatch):
     here = costs(work)
     gone = {**here[0], "first": "2026-01-01", "last": "2026-02-28"}
     assert costs(with_costs(work, [gone])) == here
     # A number without a day may be from any store that was written down before days were kept.
     old = {key: value for key, value in gone.items() if key != "dated"}
-    undated = with_costs(work, [old, gone])
-    undated.days = lambda: {"", "2026-03-01"}
-    assert costs(undated) == [old, *here]
+    recorded(monkeypatch, {"": 3, "2026-03-01": 2}, {})
+    assert [store.get("standing", {}).get("all") for store in costs(with_costs(work, [old, gone]))] == [3, None]
 
 
 def test_the_time_of_the_gpu_is_a_bar(work):

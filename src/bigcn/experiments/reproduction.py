@@ -1,5 +1,6 @@
 """Carrying out the experiments of :mod:`bigcn.experiments.paper`: the plan, the choice on validation data, the rows."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -278,11 +279,23 @@ class Reproduction:
         """Returns when each run of the store began."""
         return {result.started for result in self._known.values()}
 
-    def days(self) -> set[str]:
-        """Returns the days on which what is reported ran, and what validation chose from; nothing stands for days that
-        were not kept.
+    def recorded_runs(self) -> Counter[str]:
+        """Returns how many runs that the record alone has are behind what is reported, by the day of the last of those
+        that were written down together; nothing stands for days that were not kept.
         """
-        return {cell.measured.ran for cell in self.cells()} | {row["ran"] for row in self.candidates()}
+        days = {
+            self._spec(cell.series, cell.value, cell.candidate, seed)[1]: cell.measured.ran
+            for cell in self.cells()
+            for seed in cell.seeds
+        }
+        for _, series, contender in self._contests():
+            candidates = contender.among(series.task)
+            for candidate in candidates if len(candidates) > 1 else ():
+                if self.validation(*series.decided_at, candidate) is not None:
+                    day = self.record.day_of_validation(*series.decided_at, candidate)
+                    for seed in self.setting.choice_seeds:
+                        days.setdefault(self._spec(*series.decided_at, candidate, seed)[1], day)
+        return Counter(day for key, day in days.items() if key not in self._known)
 
     def _spec(self, series: Series, value: float | None, candidate: Candidate, seed: int) -> tuple[RunSpec, str]:
         # Settings cannot be hashed, so candidates are known by their identity, which is theirs while they are kept.
