@@ -66,6 +66,42 @@ def test_where_there_is_no_room_nothing_is_kept(tmp_path, monkeypatch):
     assert len(list(tmp_path.iterdir())) == 1
 
 
+def test_who_is_killed_with_all_its_processes_leaves_a_folder_until_the_next(tmp_path, monkeypatch):
+    monkeypatch.setattr(shared_features, "IN_MEMORY", tmp_path)
+    left = tmp_path / "bigcn-features-left"
+    left.mkdir()
+    (left / "in-use").touch()
+    (left / "some.safetensors").touch()
+    unknown = tmp_path / "bigcn-features-not-ours"
+    unknown.mkdir()
+    with shared_folder() as first, shared_folder() as second:
+        assert first.exists()
+        assert second.exists()
+        assert not left.exists()
+        assert unknown.exists()
+    assert list(tmp_path.iterdir()) == [unknown]
+
+
+def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch):
+    def fails(tensors, path):
+        path.write_bytes(b"half")
+        raise OSError("no space left")
+
+    monkeypatch.setattr(shared_features, "save_file", fails)
+    assert SharedFeatures(tmp_path).get("a", lambda: torch.ones(3, 2)).eq(1).all()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_memory_is_not_shared(tmp_path, monkeypatch):
+    def fails(**kwargs):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(shared_features, "IN_MEMORY", tmp_path)
+    monkeypatch.setattr(shared_features, "TemporaryDirectory", fails)
+    with shared_folder() as folder:
+        assert folder is None
+
+
 def test_a_folder_that_is_gone_is_no_loss(tmp_path):
     shared = SharedFeatures(tmp_path / "gone")
     assert shared.get("a", lambda: torch.ones(3, 2)).eq(1).all()

@@ -384,3 +384,18 @@ def test_dropout_may_come_before_the_first_layer_or_not(name, graph):
     # A single layer has no other place for dropout.
     torch.testing.assert_close(*outs[False])
     assert not torch.allclose(*outs[True])
+
+
+def test_gdc_multiplies_features_first_where_that_is_kept(graph):
+    x, edges = graph
+    weight = torch.rand(edges.size(1), generator=torch.Generator().manual_seed(3))
+    model = baselines.GDC(**SIZES)
+    products = model.convs[0].products
+    expected = model.eval()(x, edges, weight)
+    assert len(products) == 0, "who asks once for an answer need not have it kept"
+    assert torch.allclose(model.train()(x, edges, weight), expected, atol=1e-5)
+    assert len(products) == 1
+    (known,) = products._entries
+    assert torch.allclose(model.eval()(x, edges, weight), expected, atol=1e-5)
+    assert torch.allclose(model.train()(x.clone().requires_grad_(), edges, weight), expected, atol=1e-5)
+    assert products._entries == [known], "what is learned changes with every step"

@@ -86,6 +86,17 @@ def test_what_was_run_again_counts_no_more(work, monkeypatch):
     assert costs(with_costs(work, stores[:1])) == stores
 
 
+def test_runs_that_may_be_of_several_stores_are_divided(work, monkeypatch):
+    here = costs(work)[0]
+    long, short = (
+        {**here, "first": day, "last": "2026-01-10", "all": {"runs": n, "gpu_clock": 10.0 * n}}
+        for day, n in (("2026-01-08", 300), ("2026-01-10", 100))
+    )
+    recorded(monkeypatch, {"2026-01-10": 100, "2026-01-09": 30}, {})
+    found = [store["standing"]["all"] for store in costs(with_costs(work, [long, short]))[:2]]
+    assert found == [75 + 30, 25]
+
+
 def test_stores_behind_which_nothing_stands_are_gone(work, monkeypatch):
     here = costs(work)
     gone = {**here[0], "first": "2026-01-01", "last": "2026-02-28"}

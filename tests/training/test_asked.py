@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from bigcn import BiGCN
+from bigcn.tasks import NodeClassification
 from bigcn.training import asked, seeded
 from bigcn.training import population as module
 from bigcn.training.population import train_population
@@ -91,6 +92,44 @@ def test_others_need_all_rows(name, rows, make_members, alone, assert_as_alone):
     members = make_members(name, epochs=5)
     assert_as_alone(members, alone(members), train_population(members))
     assert rows == []
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_a_normalisation_after_the_last_layer_needs_all_rows(layers, rows, make_members, alone, assert_as_alone):
+    members = make_members("bigcn", epochs=10)
+    for number, member in enumerate(members):
+        with seeded(number):
+            model = BiGCN(64, 8, layers, 10, norm="layer_norm", jk="last", feature_graph="none")
+        members[number] = replace(member, model=model)
+    assert_as_alone(members, alone(members), train_population(members))
+    assert rows == []
+
+
+class AllNodes(NodeClassification):
+    """Looks at nodes that nobody asked about."""
+
+    def loss_of(self, out, *questions):
+        return super().loss_of(out, *questions) + out.softmax(dim=-1).square().mean()
+
+
+@pytest.mark.parametrize("name", ["gcn", "sgc", BY_FILTER[0]])
+def test_a_task_that_looks_at_all_nodes_needs_all_rows(name, rows, make_members, alone, assert_as_alone):
+    assert not AllNodes.by_rows
+    assert NodeClassification.by_rows
+    members = make_members(name, epochs=10)
+    for member in members:
+        member.task.__class__ = AllNodes
+    members = [replace(member, task=members[0].task) for member in members]
+    assert_as_alone(members, alone(members), train_population(members))
+    assert rows == []
+
+
+def test_rows_of_filters_that_differ_are_counted(rows, make_members):
+    members = make_members("bigcn", seeds=(1, 2))
+    task = members[0].task
+    models = [BiGCN(64, 16, 2, 10, node_strength=strength) for strength in (5.0, 9.0)]
+    same = asked.asked_bytes([models[0]] * 2, [task, task])
+    assert (same, asked.asked_bytes(models, [task, task]) > 0) == (0, True)
 
 
 def test_links_need_all_rows(rows, make_members):

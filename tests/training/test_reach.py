@@ -12,7 +12,7 @@ from bigcn.tasks import NodeClassification
 from bigcn.training import TrainConfig, seeded
 from bigcn.training import population as module
 from bigcn.training.population import Member, train_population
-from bigcn.training.population_state import PopulationStep
+from bigcn.training.population_state import PopulationStep, bytes_per_member
 from bigcn.training.reach import is_local
 
 LOCAL = ("gcn", "gdc", "sage", "gin", "gat", "mlp")
@@ -79,6 +79,24 @@ def test_only_what_answers_depend_on_is_seen(name, hops, make):
         expected.append(len(near))
     assert nodes_seen(members) == expected
     assert expected[1] < 80
+
+
+@pytest.mark.parametrize("name", LOCAL)
+def test_edges_may_have_32_bits(name, make, alone, assert_as_alone):
+    members = make(name, epochs=10)
+    task = members[0].task
+    task.edge_index = task.edge_index.int()
+    assert_as_alone(members, alone(members), train_population(members))
+
+
+@pytest.mark.parametrize("name", ["gdc", "sage", "gin"])
+def test_a_product_that_members_share_is_not_counted_for_each(name, make):
+    members = make(name)
+    own = make(name, noise=True)
+    x = members[0].task.x
+    width = members[0].model(x, members[0].task.edge_index, members[0].task.edge_weight).numel()
+    assert bytes_per_member(members) < 5 * sum(8 * p.numel() for p in members[0].model.parameters()) + 400 * width
+    assert bytes_per_member(own) - bytes_per_member(members) >= 2 * 8 * x.numel()
 
 
 def test_rows_are_scaled_as_on_all_of_the_graph(make, alone, assert_as_alone):

@@ -4,28 +4,45 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numpy as np
-import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 #: Where the operating system keeps files in memory.
 IN_MEMORY = Path("/dev/shm")
 #: The share of that room which is left to others.
 LEFT_FREE = 0.5
+_PREFIX, _LOCK = "bigcn-features-", "in-use"
 
 
 @contextmanager
 def shared_folder() -> Iterator[Path | None]:
-    """Makes a folder in memory for a while; nothing where there is no such place."""
+    """Makes a folder in memory for a while; nothing where there is no such place. Folders of processes that were killed
+    are removed before.
+    """
     if not (IN_MEMORY.is_dir() and os.access(IN_MEMORY, os.W_OK)):
         yield None
         return
-    with TemporaryDirectory(prefix="bigcn-features-", dir=IN_MEMORY, ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
+    import fcntl  # where there are such places
+
+    for left in IN_MEMORY.glob(f"{_PREFIX}*"):
+        with suppress(OSError), (left / _LOCK).open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(left, ignore_errors=True)
+    try:
+        made = TemporaryDirectory(prefix=_PREFIX, dir=IN_MEMORY, ignore_cleanup_errors=True)
+    except OSError:  # it is full
+        yield None
+        return
+    # Locked before it has its name, so that nobody takes the folder for one that was left behind.
+    with made as name, (Path(name) / f"{_LOCK}.new").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        Path(lock.name).rename(Path(name) / _LOCK)
+        yield Path(name)
 
 
 class SharedFeatures:
@@ -47,23 +64,23 @@ class SharedFeatures:
         """
         if self.folder is None:
             return make()
-        path = self.folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()}.npy"
+        path = self.folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()}.safetensors"
         try:
             # What is read is a view of the file; who writes into it has a copy of his own.
-            return torch.from_numpy(np.load(path, mmap_mode="c"))
-        except OSError:
+            return load_file(path)["x"]
+        except (OSError, SafetensorError):
             features = make()
         self._write(path, features)
         return features
 
     def _write(self, path: Path, features: Tensor) -> None:
+        unfinished = path.with_suffix(f".{os.getpid()}")
         try:
             room = shutil.disk_usage(path.parent)
             if room.free - features.numel() * features.element_size() < LEFT_FREE * room.total:
                 return
-            unfinished = path.with_suffix(f".{os.getpid()}")
-            with unfinished.open("wb") as file:
-                np.save(file, features.numpy())
+            save_file({"x": features.contiguous()}, unfinished)
             unfinished.replace(path)  # so that nobody reads half of it
-        except OSError:  # the folder is gone or full, and the features are there without it
-            return
+        except (OSError, SafetensorError):  # the folder is gone or full, and the features are there without it
+            with suppress(OSError):
+                unfinished.unlink(missing_ok=True)

@@ -5,7 +5,7 @@ nodes than the rows of these, and no more of features that nothing but weights c
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import torch
 from torch import Tensor
@@ -46,7 +46,7 @@ def last_filter(model: torch.nn.Module) -> LastFilter | None:
     """
     if type(model) is APPNP and isinstance(model.propagation.alpha, int | float):
         return _last_of_appnp(model)
-    if type(model) is not BiGCN or hasattr(model, "jk") or model.num_layers == 1:
+    if not _ends_with_a_layer(model) or model.num_layers == 1:
         return None  # a single layer filters its features once
     conv = model.convs[-1]
     if not isinstance(conv, BiGCNConv) or not conv.cached or conv.explain or conv.feature_graph.from_input:
@@ -88,8 +88,12 @@ def kept_rows(model: torch.nn.Module) -> str | None:
     """
     if type(model) is SGC:
         return "._caches.features"
-    single = type(model) is BiGCN and not hasattr(model, "jk") and model.num_layers == 1
-    return "convs.0._filtered" if single else None
+    return "convs.0._filtered" if _ends_with_a_layer(model) and model.num_layers == 1 else None
+
+
+def _ends_with_a_layer(model: torch.nn.Module) -> TypeGuard[BiGCN]:
+    """Tells whether nothing comes after the last layer of a BiGCN; a normalisation might look at all nodes."""
+    return type(model) is BiGCN and model.jk_mode is None
 
 
 def name_of(model: torch.nn.Module, cache: TensorCache) -> str:

@@ -55,6 +55,15 @@ def _before_weights(conv: Any, x: Tensor, graph: SparseMatrix, compute: Callable
     return found
 
 
+def _is_kept(conv: Any, x: Tensor, graph: SparseMatrix) -> bool:
+    """Tells whether the product of a graph with the input is there, or will be for all steps of a training."""
+    if conv.products.given:
+        return True
+    if is_sparse(x) or not may_keep(x):
+        return False
+    return bool(conv.training) or conv.products.knows((x, graph.value))
+
+
 def _narrows(conv: Any, graph: Any, weights: Any) -> bool:
     """Tells whether weights that come after a product had better come before it: nothing is kept, and they make
     features fewer.
@@ -63,7 +72,9 @@ def _narrows(conv: Any, graph: Any, weights: Any) -> bool:
 
 
 def _gcn(self: Any, x: Any, edge_index: Any, edge_weight: OptTensor = None) -> Tensor:
-    if self.products is None or not isinstance(edge_index, SparseMatrix) or is_sparse(x):
+    # The features are wider than what weights make of them: their product is worth while if it is kept.
+    kept = self.products is not None and isinstance(edge_index, SparseMatrix) and _is_kept(self, x, edge_index)
+    if not kept:
         out: Tensor = pyg.GCNConv.forward(self, x, edge_index, edge_weight)
         return out
     out = self.lin(_before_weights(self, x, edge_index, lambda: edge_index.matmul(x)))

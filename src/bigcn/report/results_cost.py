@@ -71,8 +71,8 @@ def costs(work: Reproduction) -> list[dict[str, Any]]:
         {
             **store,
             "standing": {
-                "all": _runs_of(store, every),
-                "experiments": {name: _runs_of(store, days.get(name, {})) for name in store["experiments"]},
+                "all": _runs_of(store, older, every),
+                "experiments": {name: _runs_of(store, older, days.get(name, {})) for name in store["experiments"]},
             },
         }
         for store in older
@@ -80,12 +80,23 @@ def costs(work: Reproduction) -> list[dict[str, Any]]:
     return [*(store for store in counted if store["standing"]["all"]), here]
 
 
-def _runs_of(store: dict[str, Any], runs: Mapping[str, int]) -> int:
-    """Returns how many runs, counted by day, are of the days of a store. Those without a day are of stores that were
-    written down before days were kept.
+def _runs_of(store: dict[str, Any], stores: list[dict[str, Any]], runs: Mapping[str, int]) -> int:
+    """Returns how many runs, counted by day, are those of a store. What may be of several is divided among them, by
+    how many runs each of them had.
     """
-    first, last = store["first"][:10], store["last"][:10]
-    return sum(count for day, count in runs.items() if (first <= day <= last if day else not store.get("dated")))
+    found = 0.0
+    for day, count in runs.items():
+        had = [other["all"]["runs"] for other in stores if _covers(other, day)]
+        if _covers(store, day) and sum(had):
+            found += count * store["all"]["runs"] / sum(had)
+    return round(found)
+
+
+def _covers(store: dict[str, Any], day: str) -> bool:
+    """Tells whether a store may have a run of a day. A run without one is of a store that was written down before days
+    were kept.
+    """
+    return store["first"][:10] <= day <= store["last"][:10] if day else not store.get("dated")
 
 
 def _standing(store: dict[str, Any], experiment: str | None = None) -> dict[str, float]:

@@ -1,6 +1,7 @@
 """Node classification."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -42,6 +43,13 @@ class NodeClassification(Task):
     name = "node"
     monitor = "accuracy"
     by_rows = True
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """A subclass that asks or judges in a way of its own has to say so if it looks at rows alone."""
+        super().__init_subclass__(**kwargs)
+        own = {"questions", "loss_of", "scored", "answers", "outputs", "loss"} & vars(cls).keys()
+        if own and "by_rows" not in vars(cls):
+            cls.by_rows = False
 
     def __init__(
         self,

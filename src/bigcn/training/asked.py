@@ -116,17 +116,17 @@ def asked_of_kept(model: torch.nn.Module, kept: dict[str, Stack], tasks: Sequenc
     return Asked(*parts)
 
 
-def asked_bytes(model: torch.nn.Module, tasks: Sequence[Task]) -> int:
+def asked_bytes(models: Sequence[torch.nn.Module], tasks: Sequence[Task]) -> int:
     """Returns what the rows of a filter take for one more member: nothing, if they are the same for all.
 
     Args:
-        model (torch.nn.Module): Its model, see :func:`rows_suffice`.
-        tasks (Sequence[Task]): The tasks of some members.
+        models (Sequence[torch.nn.Module]): The models of some members, see :func:`rows_suffice`.
+        tasks (Sequence[Task]): Their tasks.
     """
-    last, (first, *others) = last_filter(model), tasks
+    last, (first, *others) = last_filter(models[0]), tasks
     assert last is not None
-    rows = first.questions()[0], first.scored()[0]
-    if all(
+    rows, numbers = (first.questions()[0], first.scored()[0]), numbers_of(models[0])
+    if all(numbers_of(model) == numbers for model in models) and all(
         task.edge_index is first.edge_index and task.questions()[0] is rows[0] and task.scored()[0] is rows[1]
         for task in others
     ):

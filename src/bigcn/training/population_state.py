@@ -233,7 +233,7 @@ def bytes_per_member(members: "Sequence[Member]") -> int:
     member.model.train(training)
     shared = _shared_memory(members)
     passed = 2 * sum(size for place, size in saved.items() if place not in shared)
-    rows = asked_bytes(member.model, [m.task for m in members]) if by_filter else 0
+    rows = asked_bytes([m.model for m in members], [m.task for m in members]) if by_filter else 0
     # As they came and stacked; of a model that sees parts of its graph, for training and for evaluation.
     return 5 * state + (3 if is_local(member.model) else 2) * features + passed + rows
 
@@ -242,14 +242,14 @@ def _shared_memory(members: "Sequence[Member]") -> set[int]:
     """Returns where the tensors lie that the first model keeps of what is the same for all members."""
     graphs = [(member.task.x, member.task.edge_index, member.task.edge_weight) for member in members]
     given = {id(first) for first, *others in zip(*graphs, strict=True) if all(other is first for other in others)}
-    kept = (cache.last() for cache in caches_of(members[0].model).values())
-    return {
-        leaf.data_ptr()
-        for last in kept
-        if last is not None and all(id(tensor) in given for tensor in last[0])
-        for leaf in pytree.tree_leaves(last[1])
-        if isinstance(leaf, Tensor) and leaf.layout == torch.strided
-    }
+    found: set[int] = set()
+    for cache in caches_of(members[0].model).values():
+        last = cache.last()
+        if last is not None and all(id(tensor) in given for tensor in last[0]):
+            leaves = [leaf for leaf in pytree.tree_leaves(last[1]) if isinstance(leaf, Tensor)]
+            given |= set(map(id, leaves))  # what is made of it is shared as well
+            found |= {leaf.data_ptr() for leaf in leaves if leaf.layout == torch.strided}
+    return found
 
 
 class _WithPenalty(torch.nn.Module):

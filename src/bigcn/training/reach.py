@@ -123,7 +123,7 @@ def _reached(asked: Tensor, graph: Any, hops: int, task: Task) -> Part | None:
         row, col = row_numbers(graph[0]), graph[1]
         for _ in range(hops):
             inner = reached
-            reached = inner.index_fill(0, col[inner[row]], True)
+            reached = inner.index_fill(0, col[inner[row]].long(), True)  # int32 edges have int32 columns
         entries = int(inner[row].sum())
         share = entries / max(1, row.numel())
     others = reached.index_fill(0, asked, False).nonzero().view(-1)

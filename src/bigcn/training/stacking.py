@@ -159,7 +159,7 @@ def _kept_by(model: torch.nn.Module, graph: tuple[Tensor, Tensor, Tensor | None]
     training = model.training
     model.eval()
     for part in model.modules():
-        if isinstance(part, KeepsInput):
+        if isinstance(part, KeepsInput) or getattr(part, "products", None) is not None:
             part.training = True  # it keeps more then; what is in it has nothing to drop
     # With gradients, so that hidden layers do as in training, and take nothing for an input that stays the same.
     with torch.enable_grad():
