@@ -79,7 +79,8 @@ def main() -> None:
             print(
                 f"{graph:10s} {model:5s} {trained:6d} and {scored:6d} nodes: {rows[-1]['ratio']:.2f} times", flush=True
             )
-    command = f"python benchmarks/population_parts.py --device {options.device}"
+    words = " ".join(f"--{name} {value}" for name, value in vars(options).items())
+    command = f"python benchmarks/population_parts.py {words}"
     print(f"stored in results/{store('population-parts', command, rows).name}")
 
 
