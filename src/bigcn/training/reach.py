@@ -114,18 +114,17 @@ def _hops(model: torch.nn.Module, kept: dict[str, Stack]) -> int:
 
 def _reached(asked: Tensor, graph: Any, hops: int, task: Task) -> Part | None:
     nodes = task.x.size(0)
-    inner = reached = torch.zeros(nodes, dtype=torch.bool, device=asked.device)
+    inner = torch.zeros(nodes, dtype=torch.bool, device=asked.device)
     if asked.unique().numel() < asked.numel():
         return None
-    reached = reached.index_fill(0, asked, True)
-    entries, share = 0, 0.0
+    reached = inner.index_fill(0, asked, True)
+    share = 0.0
     if hops:
         row, col = row_numbers(graph[0]), graph[1]
         for _ in range(hops):
             inner = reached
             reached = inner.index_fill(0, col[inner[row]].long(), True)  # int32 edges have int32 columns
-        entries = int(inner[row].sum())
-        share = entries / max(1, row.numel())
+        share = int(inner[row].sum()) / max(1, row.numel())
     others = reached.index_fill(0, asked, False).nonzero().view(-1)
     found = torch.cat([asked, others])
     if found.numel() > FEWER_NODES * nodes and share > FEWER_ENTRIES:

@@ -7,11 +7,9 @@ from typing import Any, NamedTuple, Self
 from torch import Tensor
 
 from bigcn.nn.cache import TensorCache
+from bigcn.training.asked import Graph
 from bigcn.training.reach import Part
 from bigcn.training.stacking import Stack, stack_graphs
-
-#: Features, edges and weights of edges.
-Graph = tuple[Tensor, Tensor, Tensor | None]
 
 
 class Seen(NamedTuple):
