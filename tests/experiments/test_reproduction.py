@@ -9,7 +9,7 @@ from bigcn.datasets import fingerprint
 from bigcn.experiments.cells import COLUMNS, difference, signed
 from bigcn.experiments.contenders import Candidate, Contender, fixed
 from bigcn.experiments.execution import LocalExecutor
-from bigcn.experiments.paper import EXPERIMENTS, SEEDS, Experiment, Series
+from bigcn.experiments.paper import EXPERIMENTS, FINALISTS, SEEDS, Experiment, Series
 from bigcn.experiments.records import RunResult, RunSpec
 from bigcn.experiments.reproduction import Reproduction
 from bigcn.experiments.setting import Setting, make_spec
@@ -17,9 +17,8 @@ from bigcn.experiments.store import RunStore
 
 CPU = Setting("cpu", SEEDS[:4])
 LEVEL = Series("node", "cora", "noise-level", (0.1, 0.5, 0.9))
-TUNED = Contender(
-    "gcn", "GCN", "tuned", tuple(Candidate("gcn", {"hidden_channels": width}, {}) for width in (8, 16, 32))
-)
+WIDTHS = (8, 16, 32, 64, 128, 256)
+TUNED = Contender("gcn", "GCN", "tuned", tuple(Candidate("gcn", {"hidden_channels": width}, {}) for width in WIDTHS))
 SMALL = Experiment("small", "A small one", (Series("node", "cora"), LEVEL), (TUNED, fixed("mlp")))
 Score = Callable[[RunSpec], dict[str, float]]
 
@@ -52,7 +51,7 @@ def usual(spec: RunSpec) -> dict[str, float]:
 
 def carried_out(experiments: list[Experiment], setting: Setting = CPU, score: Score = usual) -> Memory:
     memory = Memory()
-    for stage in ("choosing", "reporting"):
+    for stage in ("choosing", "choosing", "reporting"):
         work = Reproduction(experiments, memory, setting)  # type: ignore[arg-type]
         known = {spec.key for spec, _ in memory.pairs}
         memory.pairs += [(s, result(score(s))) for s in getattr(work, stage)() if s.key not in known]
@@ -105,13 +104,48 @@ def test_test_scores_choose_nothing():
     assert reproduction(memory).missing()[0] == 0
 
 
-def test_choice_looks_at_the_choice_seeds_and_the_middle_amount_alone():
+def test_choice_looks_at_the_middle_amount_alone():
     def spoilt(spec: RunSpec) -> dict[str, float]:
-        decisive = spec.seed in CPU.choice_seeds and spec.value in (None, 0.5)
-        return usual(spec) if decisive else usual(spec) | {"val_accuracy": 0.0}
+        decisive = spec.value in (None, 0.5)
+        return usual(spec) if decisive else usual(spec) | {"val_accuracy": wobble(spec)}
 
     work = reproduction(carried_out([SMALL], score=spoilt))
     assert work.choice(LEVEL, TUNED) == TUNED.candidates[1]
+
+
+def test_the_best_with_a_few_seeds_run_with_all():
+    last = CPU.seeds[-1]
+
+    def late(spec: RunSpec) -> dict[str, float]:
+        """The first seeds like narrow models, a little; the last likes wide ones, a lot."""
+        width = spec.settings["model"].get("hidden_channels", 3)
+        return {"accuracy": 0.5, "val_accuracy": 0.01 * width if spec.seed == last else 0.6 - 0.001 * width}
+
+    memory = carried_out([SMALL], score=late)
+    finals = {s.settings["model"]["hidden_channels"] for s, _ in memory.pairs if s.model == "gcn" and s.seed == last}
+    assert finals == set(WIDTHS[:FINALISTS]), "no other has a chance to win with the last seed"
+    work = reproduction(memory)
+    assert work.choice(LEVEL, TUNED) == TUNED.candidates[FINALISTS - 1]
+    rows = pd.DataFrame(work.candidates()).set_index(["case", "candidate"]).sort_index()
+    assert rows.final.notna().sum() == 2 * FINALISTS
+    for candidate in TUNED.candidates:
+        runs = {s.seed: r.metrics["val_accuracy"] for s, r in memory.pairs if s.value == 0.5 and _made_by(s, candidate)}
+        row = rows.loc["noise-level", candidate.describe()]
+        assert row.validation == pytest.approx(np.mean([runs[seed] for seed in CPU.choice_seeds]), abs=1e-6)
+        assert np.isnan(row.final) if last not in runs else row.final == pytest.approx(np.mean(list(runs.values())))
+
+
+def test_one_run_of_a_finalist_that_lacks_leaves_the_choice_open():
+    memory = carried_out([SMALL])
+    gone = make_spec(CPU, LEVEL, 0.5, TUNED.candidates[2], CPU.seeds[-1])
+    memory.pairs = [(s, r) for s, r in memory.pairs if s.key != gone.key]
+    work = reproduction(memory)
+    assert work.choice(LEVEL, TUNED) is None
+    assert [spec.key for spec in work.choosing() if spec.key not in work.known.runs] == [gone.key]
+
+
+def _made_by(spec: RunSpec, candidate: Candidate) -> bool:
+    return spec.model == candidate.model and candidate.settings.items() <= spec.settings["model"].items()
 
 
 def test_of_equals_the_first_is_taken():
@@ -207,19 +241,21 @@ def test_a_run_that_diverged_counts_as_nothing_and_is_not_repeated():
 
 def test_missing_counts_what_is_to_come():
     memory = Memory()
-    # Two series: three candidates with three seeds each; then four seeds on 1 + 3 amounts, three of which are chosen
-    # from already; and the MLP.
-    total = 2 * 9 + (4 - 3) + (12 - 3) + 4 + 12
+    # Two series: six candidates with three seeds each, four of them with the fourth; then four seeds on the two amounts
+    # where nothing is chosen; and the MLP.
+    total = 2 * (18 + 4) + 8 + 4 + 12
     assert reproduction(memory).missing() == (total, total)
     work = reproduction(memory)
     memory.pairs = [(s, result(usual(s))) for s in work.choosing()]
-    assert reproduction(memory).missing() == (total - 18, total)
+    assert reproduction(memory).missing() == (total - 36, total)
+    memory.pairs += [(s, result(usual(s))) for s in reproduction(memory).choosing()[-4:]]
+    assert reproduction(memory).missing() == (total - 40, total)
     assert reproduction(carried_out([SMALL])).missing() == (0, total)
     other = Reproduction([SMALL], carried_out([SMALL]), replace(CPU, device="cuda"))  # type: ignore[arg-type]
     assert other.missing() == (0, total), "what has run elsewhere counts"
     assert other.estimate() is None, "but says nothing of how long it takes here"
     assert reproduction(Memory()).estimate() is None
-    assert reproduction(memory).estimate() == pytest.approx((total - 18) * 0.5)
+    assert reproduction(memory).estimate() == pytest.approx((total - 40) * 0.5)
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -238,7 +274,7 @@ def test_used_holds_every_run_once():
     used = reproduction(memory, [SMALL, SMALL]).used()
     assert used.keys() == {spec.key for spec, _ in memory.pairs}
     half = reproduction(memory, [replace(SMALL, series=SMALL.series[:1])]).used()
-    assert len(half) == 9 + 1 + 4
+    assert len(half) == 18 + 4 + 4
 
 
 def test_about_shares_what_is_known():

@@ -1,6 +1,7 @@
 """Comparisons and experiments that were never run: real specs with made-up results."""
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -122,9 +123,9 @@ def falling(spec: RunSpec) -> RunResult:
 def planned() -> Reproduction:
     """All experiments carried out with made-up results, once."""
     work = Reproduction(list(EXPERIMENTS.values()), Nothing(), Setting("cpu", SEEDS[:2]))
-    for stage in ("choosing", "reporting"):
+    for stage in ("choosing", "choosing", "reporting"):
         for spec in getattr(work, stage)():
-            work._known.setdefault(spec.key, falling(spec))
+            work.known.runs.setdefault(spec.key, falling(spec))
     return work
 
 
@@ -132,5 +133,6 @@ def planned() -> Reproduction:
 def work(planned: Reproduction) -> Reproduction:
     """All experiments; what a test forgets, it forgets alone."""
     found = planned.about(planned.experiments)
-    found._known = dict(found._known)
+    found.known = copy(found.known)
+    found.known.runs = dict(found.known.runs)
     return found

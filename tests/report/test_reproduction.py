@@ -119,7 +119,7 @@ def test_what_has_not_run_is_missing_and_said_to_be(work):
     for cell in list(work.cells()):
         if cell.series.graph == "dblp" or cell.experiment.name == "depth":
             for seed in cell.seeds:
-                work._known.pop(work._spec(cell.series, cell.value, cell.candidate, seed)[1], None)
+                work.known.runs.pop(work.known.spec(cell.series, cell.value, cell.candidate, seed)[1], None)
     page = results_page(Findings(work), {})
     missing = page.partition("## What is missing")[2].partition("\n## ")[0]
     assert "- `link-table` (Link prediction on clean data): DBLP (clean): all.\n" in missing
@@ -222,7 +222,7 @@ def test_the_default_is_the_best_on_validation_where_everyone_has_run(work):
                 found = RunResult(
                     metrics={"accuracy": 0.1, "val_accuracy": score}, seconds=1.0, started="2026-03-01T12:00:00Z"
                 )
-                work._known[work._spec(series, value, candidate, seed)[1]] = found
+                work.known.runs[work.known.spec(series, value, candidate, seed)[1]] = found
     scores, asked = validation_scores(Findings(work), "node")
     assert asked == 15
     assert {len(row) for row in scores.values()} == {15}
@@ -233,7 +233,7 @@ def test_the_default_is_the_best_on_validation_where_everyone_has_run(work):
     assert len(rows) == len(ours.candidates)
     assert favourite.describe() in rows[0]
     (series, value), *_ = places
-    del work._known[work._spec(series, value, favourite, work.setting.seeds[0])[1]]
+    del work.known.runs[work.known.spec(series, value, favourite, work.setting.seeds[0])[1]]
     assert "### Nodes, 14 of 15 places" in results_page(Findings(work), {})
 
 
@@ -255,7 +255,7 @@ def test_the_overview_names_the_best_on_average(work, name, trouble):
 
 def test_the_overview_is_silent_about_what_has_not_run(work):
     spec = next(s for s in work.reporting() if (s.model, s.dataset, s.case) == ("gin", "cora", "structure-mistakes"))
-    del work._known[spec.key]
+    del work.known.runs[spec.key]
     line = next(line for line in results_page(Findings(work), {}).splitlines() if line.startswith("| wrong edges |"))
     assert line.split(" | ")[1] == "–"
     assert "–" not in line.partition(" | – | ")[2]

@@ -20,8 +20,10 @@ from bigcn.nn.registry import get_model
 
 #: The seeds of the released code.
 SEEDS = tuple(range(5, 55, 5))
-#: The seeds that validation chooses among candidates with.
+#: The seeds that all candidates run with.
 CHOICE_SEEDS = SEEDS[:3]
+#: How many of them, the best with these seeds, run with all seeds before one is chosen.
+FINALISTS = 4
 
 NODE_GRAPHS = ("cora", "citeseer", "pubmed", "computers", "photo")
 LINK_GRAPHS = ("cora", "citeseer", "pubmed", "dblp")

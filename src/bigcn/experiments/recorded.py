@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bigcn.experiments.cells import Cell, Measured, protocol_of
 from bigcn.experiments.contenders import Candidate, Contender
@@ -14,7 +14,9 @@ from bigcn.experiments.paper import EXPERIMENTS, SEEDS, Experiment, Series
 
 #: The table of what validation chose from, and its columns.
 CANDIDATES = "candidates.csv"
-CANDIDATE_COLUMNS = ("model", "dataset", "task", "case", "value", "protocol", "candidate", "validation", "ran")
+CANDIDATE_COLUMNS = (
+    "model", "dataset", "task", "case", "value", "protocol", "candidate", "validation", "ran", "final", "final_ran",
+)  # fmt: skip
 #: A column of tables whose runs had a cap on their epochs.
 CAP = "max_epochs"
 #: What the runs took, by the store that they were in.
@@ -23,19 +25,28 @@ COSTS = "costs.json"
 _Place = tuple[str, ...]
 
 
+class Validated(NamedTuple):
+    """A mean validation score of a candidate, and the day of the last run behind it; nothing where it was not kept."""
+
+    mean: float
+    ran: str
+
+
 @dataclass(frozen=True)
 class Record:
     """The tables of earlier runs.
 
     Args:
         cells (Mapping): What was measured and what had been chosen, by place.
-        validation (Mapping): The mean validation score of a candidate where a choice was made and the day of its last
-            run, by place.
+        validated (Mapping): The mean validation score of a candidate where a choice was made, over the seeds of the
+            choice, by place.
+        finals (Mapping): The same over all seeds, of those that did best.
         costs (list): What earlier runs took, see :mod:`bigcn.report.results_cost`.
     """
 
     cells: Mapping[_Place, tuple[Measured, str]] = field(default_factory=dict)
-    validation: Mapping[_Place, tuple[float, str]] = field(default_factory=dict)
+    validated: Mapping[_Place, Validated] = field(default_factory=dict)
+    finals: Mapping[_Place, Validated] = field(default_factory=dict)
     costs: list[dict[str, Any]] = field(default_factory=list)
 
     def cell(
@@ -57,25 +68,19 @@ class Record:
         known = {_cell_place(cell.experiment, cell.series, cell.contender, cell.value) for cell in cells}
         return len(self.cells.keys() - known)
 
-    def mean_validation(
-        self, series: Series, value: float | None, candidate: Candidate, since: str = ""
-    ) -> float | None:
-        """Returns the mean validation score of a candidate over the seeds of the choice.
+    def validation(
+        self, series: Series, value: float | None, candidate: Candidate, *, final: bool = False, since: str = ""
+    ) -> Validated | None:
+        """Returns the mean validation score of a candidate.
 
         Args:
             series, value, candidate: Where, and of what.
+            final (bool, optional): Whether it is that over all seeds. (default: :obj:`False`)
             since (str, optional): The day before which runs do not count. (default: all do)
         """
-        mean, ran = self.validation.get(self._validated(series, value, candidate), (None, ""))
-        return mean if ran >= since else None
-
-    def day_of_validation(self, series: Series, value: float | None, candidate: Candidate) -> str:
-        """Returns the day of the last run behind a mean validation score; nothing where it was not kept."""
-        return self.validation.get(self._validated(series, value, candidate), (0.0, ""))[1]
-
-    @staticmethod
-    def _validated(series: Series, value: float | None, candidate: Candidate) -> _Place:
-        return (*_where(series, value), candidate.describe())
+        place = (*_where(series, value), candidate.describe())
+        found = (self.finals if final else self.validated).get(place)
+        return found if found is not None and found.ran >= since else None
 
 
 def read_record(folder: Path) -> Record:
@@ -92,31 +97,28 @@ def read_record(folder: Path) -> Record:
                     place = (name, *_place(row), row["model"], row["tuning"])
                     cells[place] = Measured.from_row(row, SEEDS), row["chosen"]
     with _readable(folder / CANDIDATES) as path:
-        validation = {
-            (*_place(row), row["candidate"]): (float(row["validation"]), row.get("ran") or "") for row in _rows(path)
+        rows = [((*_place(row), row["candidate"]), row) for row in _rows(path)]
+        validated = {place: Validated(float(row["validation"]), row.get("ran") or "") for place, row in rows}
+        finals = {
+            place: Validated(float(row["final"]), row.get("final_ran") or "") for place, row in rows if row.get("final")
         }
     with _readable(folder / COSTS) as path:
         costs = json.loads(path.read_text("utf-8")) if path.exists() else []
         _check_costs(costs)
-    return Record(cells, validation, costs)
+    return Record(cells, validated, finals, costs)
 
 
 def candidate_row(
-    contender: Contender, series: Series, value: float | None, candidate: Candidate, mean: float, ran: str
+    contender: Contender,
+    series: Series,
+    value: float | None,
+    candidate: Candidate,
+    validated: Validated,
+    final: Validated | None,
 ) -> dict[str, Any]:
     """Returns a line of the table of what validation chose from."""
-    line = (
-        contender.name,
-        series.graph,
-        series.task,
-        series.case,
-        value,
-        protocol_of(series),
-        candidate.describe(),
-        mean,
-        ran,
-    )
-    return dict(zip(CANDIDATE_COLUMNS, line, strict=True))
+    where = (contender.name, series.graph, series.task, series.case, value, protocol_of(series), candidate.describe())
+    return dict(zip(CANDIDATE_COLUMNS, (*where, *validated, *(final or (None, ""))), strict=True))
 
 
 def _check_costs(costs: Any) -> None:

@@ -3,17 +3,19 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 
-from bigcn.experiments.cells import Cell, Measured, last_day
+from bigcn.experiments.cells import Cell, Measured
 from bigcn.experiments.contenders import Candidate, Contender
 from bigcn.experiments.execution import Executor, execute
-from bigcn.experiments.paper import Experiment, Series
-from bigcn.experiments.recorded import Record, candidate_row
+from bigcn.experiments.known import KnownRuns
+from bigcn.experiments.paper import FINALISTS, Experiment, Series
+from bigcn.experiments.recorded import Record, Validated, candidate_row
 from bigcn.experiments.records import RunResult, RunSpec
-from bigcn.experiments.setting import Setting, make_spec
+from bigcn.experiments.setting import Setting
 from bigcn.experiments.specs import METRICS
 from bigcn.experiments.store import RunStore
 
@@ -35,29 +37,20 @@ class Reproduction:
     ) -> None:
         self.experiments, self.store, self.setting = list(experiments), store, setting
         self.record = Record() if record is None or setting.is_short else record
+        self.known = KnownRuns(store, setting, self.record)
         self._trusting, self._since = False, ""
-        self._known: dict[str, RunResult] = {}
-        self._specs: dict[tuple[Series, float | None, int, int], tuple[RunSpec, str, Candidate]] = {}
-        self._here: set[str] = set()
-        for spec, result in store.rows(history=True):
-            key = replace(spec, device=setting.device).key
-            # A run that diverged is known as well, and is not tried again at every turn.
-            if key in self._known and (result.status != "ok" or (key in self._here and spec.device != setting.device)):
-                continue
-            self._known[key] = result
-            if spec.device == setting.device and result.status == "ok":
-                self._here.add(key)
 
     def about(self, experiments: Sequence[Experiment]) -> "Reproduction":
         """Returns what is known about other experiments; both share it."""
         other = object.__new__(Reproduction)
         other.experiments, other.store, other.setting = list(experiments), self.store, self.setting
-        other.record, other._trusting, other._since = self.record, False, ""
-        other._known, other._specs, other._here = self._known, self._specs, self._here
+        other.record, other.known, other._trusting, other._since = self.record, self.known, False, ""
         return other
 
     def choosing(self) -> list[RunSpec]:
-        """Returns the runs that validation chooses from, at one amount of noise of each series."""
+        """Returns the runs that validation chooses from, at one amount of noise of each series; those that run with all
+        seeds are left out until it is known which they are.
+        """
         return list(self._choosing().values())
 
     def reporting(self) -> list[RunSpec]:
@@ -66,13 +59,14 @@ class Reproduction:
 
     def _choosing(self) -> dict[str, RunSpec]:
         return _by_key(
-            self._spec(*series.decided_at, candidate, seed)
+            self.known.spec(*series.decided_at, candidate, seed)
             for experiment, series, contender in self._contests()
             if len(candidates := contender.among(series.task)) > 1
             and not (self._trusting and self._is_settled(experiment, series, contender))
-            for candidate in candidates
-            if not (self._trusting and self.validation(*series.decided_at, candidate) is not None)
-            for seed in self.setting.choice_seeds
+            for final, some in ((False, candidates), (True, self._finalists(series, contender) or ()))
+            for candidate in some
+            if not (self._trusting and self._validation(series, candidate, final=final) is not None)
+            for seed in self.known.seeds(final)
         )
 
     def _reporting(
@@ -81,7 +75,7 @@ class Reproduction:
         """Returns the runs of what is to be reported, or of what is picked."""
         pick = pick or (self._wanted if self._trusting else self._decided)
         return _by_key(
-            self._spec(series, value, candidate, seed)
+            self.known.spec(series, value, candidate, seed)
             for experiment, series, contender in self._contests()
             if (candidate := pick(experiment, series, contender)) is not None
             for value in series.values or (None,)
@@ -110,22 +104,16 @@ class Reproduction:
         return other
 
     def choice(self, series: Series, contender: Contender) -> Candidate | None:
-        """Returns the candidate with the best mean validation score, or :obj:`None` if some have not run yet.
-
-        The test score is not looked at. Of equals, the first is taken.
+        """Returns the candidate that validation chooses, or :obj:`None` if some have not run yet, see
+        :meth:`KnownRuns.choice`.
         """
-        candidates = contender.among(series.task)
-        if len(candidates) == 1:
-            return candidates[0]
-        best: tuple[float, Candidate] | None = None
-        for candidate in candidates:
-            mean = self.validation(*series.decided_at, candidate)
-            if mean is None:
-                return None
-            if best is None or mean > best[0]:
-                best = (mean, candidate)
-        assert best is not None
-        return best[1]
+        return self.known.choice(series, contender, self._since)
+
+    def _finalists(self, series: Series, contender: Contender) -> list[Candidate] | None:
+        return self.known.finalists(series, contender, self._since)
+
+    def _validation(self, series: Series, candidate: Candidate, *, final: bool = False) -> Validated | None:
+        return self.known.validation(*series.decided_at, candidate, final=final, since=self._since)
 
     def chosen_before(self) -> list[tuple[Series, Contender]]:
         """Returns where what is reported was chosen from other candidates than those of today: some of these have not
@@ -146,7 +134,7 @@ class Reproduction:
         them, from the record. Where it has some, others have come since.
         """
         candidates, where = contender.among(series.task), series.decided_at
-        known = (self.record.mean_validation(*where, candidate) is not None for candidate in candidates)
+        known = (self.record.validation(*where, candidate) is not None for candidate in candidates)
         if self._since or any(known):
             return self.choice(series, contender) is not None
         return self._wanted(experiment, series, contender) is not None
@@ -171,14 +159,6 @@ class Reproduction:
         places = ((experiment, series, contender, wanted, value) for value in series.values or (None,))
         return before if any(self._measured(*place) is None for place in places) else wanted
 
-    def validation(self, series: Series, value: float | None, candidate: Candidate) -> float | None:
-        """Returns the mean validation score of a candidate over the seeds of the choice, if all have run."""
-        results = self._results(series, value, candidate, self.setting.choice_seeds)
-        if results is None:
-            return self.record.mean_validation(series, value, candidate, self._since)
-        # As the table of candidates has it, so that equals are equals there as well.
-        return round(float(np.mean([_validation(result, series.task) for result in results])), 6)
-
     def run(
         self,
         on_run: Callable[[RunSpec, RunResult, bool], None] | None = None,
@@ -186,19 +166,23 @@ class Reproduction:
         together: bool | None = None,
         max_memory: int | None = None,
     ) -> None:
-        """Carries out what is missing: first what validation chooses from, beside what needs no choice, then the rest
-        of what is reported.
+        """Carries out what is missing: first what validation chooses from, beside what needs no choice, then what it
+        chooses in the end from, then the rest of what is reported.
         """
-        for stage in (lambda: {**self._choosing(), **self._reporting(self._decided)}, self._reporting):
-            missing = [spec for key, spec in _near_each_other(stage()) if key not in self._known]
+        known = self.known
+        # Which candidates run with all seeds is known after the first turn, what they are beaten by after the second.
+        for stage in (self._first, self._first, self._reporting):
+            missing = [spec for key, spec in _near_each_other(stage()) if key not in known.runs]
 
             def remember(spec: RunSpec, result: RunResult, stored: bool) -> None:
-                self._known[spec.key] = result
-                self._here.add(spec.key)
+                known.remember(spec, result)
                 if on_run is not None:
                     on_run(spec, result, stored)
 
             execute(missing, self.store, on_run=remember, executor=executor, together=together, max_memory=max_memory)
+
+    def _first(self) -> dict[str, RunSpec]:
+        return {**self._choosing(), **self._reporting(self._decided)}
 
     def missing(self) -> tuple[int, int]:
         """Returns how many runs are still to be done, and how many there are in all.
@@ -207,19 +191,38 @@ class Reproduction:
         have come since, only these are.
         """
         specs = {*self._choosing(), *self._reporting()}
+        all_seeds = len(self.setting.seeds)
         undecided = sum(
-            len(series.values or (None,)) * len(self.setting.seeds)
-            - len(self.setting.choice_seeds) * (series.decided_at[0] == series)
-            for experiment, series, contender in {
-                (s, c.name, c.tuning): (e, s, c) for e, s, c in self._contests()
-            }.values()
-            if (self._wanted if self._trusting else self._decided)(experiment, series, contender) is None
+            len(series.values or (None,)) * all_seeds - all_seeds * (series.decided_at[0] == series)
+            for series, contender in {(s, c.name, c.tuning): (s, c) for _, s, c in self._waiting()}.values()
         )
-        return sum(key not in self._known for key in specs) + undecided, len(specs) + undecided
+        undecided += sum({(s.decided_at, c.name): self._finals(e, s, c) for e, s, c in self._contests()}.values())
+        return sum(key not in self.known.runs for key in specs) + undecided, len(specs) + undecided
+
+    def _finals(self, experiment: Experiment, series: Series, contender: Contender) -> int:
+        """Returns how many runs with the other seeds there will be before anything is chosen, where it is not known of
+        which candidates.
+        """
+        if self._finalists(series, contender) or (self._trusting and self._is_settled(experiment, series, contender)):
+            return 0
+        finalists = min(FINALISTS, len(contender.among(series.task)))
+        if self._trusting:
+            where, since = series.decided_at, self._since
+            known = (
+                self.record.validation(*where, one, final=True, since=since) for one in contender.among(series.task)
+            )
+            finalists = max(0, finalists - sum(final is not None for final in known))
+        return finalists * (len(self.known.seeds(final=True)) - len(self.known.seeds(final=False)))
+
+    def _waiting(self) -> Iterator[tuple[Experiment, Series, Contender]]:
+        """Gives what validation has not chosen for yet."""
+        pick = self._wanted if self._trusting else self._decided
+        return (contest for contest in self._contests() if pick(*contest) is None)
 
     def estimate(self) -> float | None:
         """Returns about how many seconds the missing runs will take, from those of this device, if there are any."""
-        times = [self._known[key].seconds for key in self._here if self._known[key].status == "ok"]
+        known = self.known
+        times = [known.runs[key].seconds for key in known.here if known.runs[key].status == "ok"]
         return self.missing()[0] * float(np.mean(times)) if times else None
 
     def cells(self) -> Iterator[Cell]:
@@ -241,7 +244,7 @@ class Reproduction:
     def _measured(
         self, experiment: Experiment, series: Series, contender: Contender, candidate: Candidate, value: float | None
     ) -> Measured | None:
-        results = self._results(series, value, candidate, self.setting.seeds)
+        results = self.known.results(series, value, candidate, self.setting.seeds)
         if results is None:
             return self.record.cell(experiment, series, contender, candidate, value)
         return Measured.of(METRICS[series.task], self.setting.seeds, results)
@@ -249,7 +252,7 @@ class Reproduction:
     def _has_seeds(
         self, experiment: Experiment, series: Series, contender: Contender, candidate: Candidate, value: float | None
     ) -> bool:
-        if self._results(series, value, candidate, self.setting.seeds) is not None:
+        if self.known.results(series, value, candidate, self.setting.seeds) is not None:
             return True
         measured = self.record.cell(experiment, series, contender, candidate, value)
         return measured is not None and bool(measured.by_seed[METRICS[series.task]]) and measured.ran >= self._since
@@ -258,12 +261,14 @@ class Reproduction:
         """Returns what validation chose from: the mean score of every candidate wherever a choice is made."""
         rows: dict[tuple[Any, ...], dict[str, Any]] = {}
         for _, series, contender in self._contests():
-            where = series.decided_at
-            for candidate in contender.among(series.task) if len(contender.among(series.task)) > 1 else ():
-                if (mean := self.validation(*where, candidate)) is not None:
-                    results = self._results(*where, candidate, self.setting.choice_seeds)
-                    ran = last_day(results) if results else self.record.day_of_validation(*where, candidate)
-                    rows[*where, contender.name, id(candidate)] = candidate_row(contender, *where, candidate, mean, ran)
+            where, candidates = series.decided_at, contender.among(series.task)
+            finalists = self._finalists(series, contender) or candidates
+            for candidate in candidates if len(candidates) > 1 else ():
+                if (first := self._validation(series, candidate)) is not None:
+                    last = self._validation(series, candidate, final=True) if candidate in finalists else None
+                    rows[*where, contender.name, id(candidate)] = candidate_row(
+                        contender, *where, candidate, first, last
+                    )
         return list(rows.values())
 
     def rows(self) -> list[dict[str, Any]]:
@@ -273,58 +278,34 @@ class Reproduction:
     def used(self) -> dict[str, RunResult]:
         """Returns the runs that stand behind the experiments, those that validation chose from among them."""
         keys = {*self._choosing(), *self._reporting(self._wanted), *self._reporting(self._shown)}
-        return {key: self._known[key] for key in sorted(keys) if key in self._known}
+        return {key: self.known.runs[key] for key in sorted(keys) if key in self.known.runs}
 
     def starts(self) -> set[str]:
         """Returns when each run of the store began."""
-        return {result.started for result in self._known.values()}
+        return {result.started for result in self.known.runs.values()}
 
     def recorded_runs(self) -> Counter[str]:
         """Returns how many runs that the record alone has are behind what is reported, by the day of the last of those
         that were written down together; nothing stands for days that were not kept.
         """
         days = {
-            self._spec(cell.series, cell.value, cell.candidate, seed)[1]: cell.measured.ran
+            self.known.spec(cell.series, cell.value, cell.candidate, seed)[1]: cell.measured.ran
             for cell in self.cells()
             for seed in cell.seeds
         }
         for _, series, contender in self._contests():
             candidates = contender.among(series.task)
-            for candidate in candidates if len(candidates) > 1 else ():
-                if self.validation(*series.decided_at, candidate) is not None:
-                    day = self.record.day_of_validation(*series.decided_at, candidate)
-                    for seed in self.setting.choice_seeds:
-                        days.setdefault(self._spec(*series.decided_at, candidate, seed)[1], day)
-        return Counter(day for key, day in days.items() if key not in self._known)
-
-    def _spec(self, series: Series, value: float | None, candidate: Candidate, seed: int) -> tuple[RunSpec, str]:
-        # Settings cannot be hashed, so candidates are known by their identity, which is theirs while they are kept.
-        place = (series, value, id(candidate), seed)
-        if place not in self._specs:
-            spec = make_spec(self.setting, series, value, candidate, seed)
-            self._specs[place] = (spec, spec.key, candidate)
-        return self._specs[place][:2]
-
-    def _results(
-        self, series: Series, value: float | None, candidate: Candidate, seeds: tuple[int, ...]
-    ) -> list[RunResult] | None:
-        results = []
-        for seed in seeds:
-            result = self._known.get(self._spec(series, value, candidate, seed)[1])
-            if result is None:
-                return None
-            results.append(result)
-        return results
+            for candidate, final in product(candidates if len(candidates) > 1 else (), (False, True)):
+                if (found := self._validation(series, candidate, final=final)) is not None:
+                    for seed in self.known.seeds(final):
+                        days.setdefault(self.known.spec(*series.decided_at, candidate, seed)[1], found.ran)
+        return Counter(day for key, day in days.items() if key not in self.known.runs)
 
     def _contests(self) -> Iterator[tuple[Experiment, Series, Contender]]:
         for experiment in self.experiments:
             for series in experiment.series:
                 for contender in experiment.contenders:
                     yield experiment, series, contender
-
-
-def _validation(result: RunResult, task: str) -> float:
-    return result.metrics.get(f"val_{METRICS[task]}", 0.0)
 
 
 def _by_key(specs: Iterator[tuple[RunSpec, str]]) -> dict[str, RunSpec]:

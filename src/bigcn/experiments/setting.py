@@ -31,7 +31,7 @@ class Setting:
 
     @property
     def choice_seeds(self) -> tuple[int, ...]:
-        """The seeds that validation chooses with."""
+        """The seeds that all candidates run with."""
         return self.seeds[: len(CHOICE_SEEDS)]
 
 

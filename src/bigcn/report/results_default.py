@@ -80,6 +80,6 @@ def validation_scores(findings: Findings, task: Literal["node", "link"]) -> tupl
 
 
 def _scores(findings: Findings, place: Place, candidates: tuple[Candidate, ...]) -> list[float] | None:
-    scores = [findings.work.validation(*place, candidate) for candidate in candidates]
-    whole = [score for score in scores if score is not None]
-    return whole if len(whole) == len(scores) else None
+    found = [findings.work.known.validation(*place, candidate) for candidate in candidates]
+    whole = [validated.mean for validated in found if validated is not None]
+    return whole if len(whole) == len(found) else None
