@@ -55,9 +55,9 @@ are about noise, weights and dropout; `protocols` has other splits. What has not
   them: the mean of GraphSAGE includes the node itself, GIN is linear in each layer, and for nodes of the citation
   graphs the features of each node are scaled to add up to one. The paper says none of this; its clean numbers do.
 - **Tuned equally**: {_candidates()}, weight decay among what varies. Validation alone chooses: all run
-  with the first {len(setting.choice_seeds)} seeds, the best {FINALISTS} of them with all {len(setting.seeds)}, and the best
-  mean validation score of these wins, at one amount of noise for all amounts. What won is in the column `chosen` of the
-  tables in `results/`, what it won against in `results/candidates.csv`.
+  with the first {len(setting.choice_seeds)} seeds, the best {FINALISTS} of them with all {len(setting.seeds)}, and the
+  best mean validation score of these wins, at one amount of noise for all amounts. What won is in the column `chosen`
+  of the tables in `results/`, what it won against in `results/candidates.csv`.
 - **Our form** is BiGCN with the exact node filter and whichever feature graph validation picks, tuned with as many
   candidates as every baseline. For nodes they are pairs of a form and a weight decay, picked on validation data
   beforehand from the forms of `results/candidate-forms.json` (`python benchmarks/candidate_forms.py`; clean graphs,
