@@ -21,6 +21,7 @@ import numpy as np
 
 from bigcn.experiments.contenders import TUNED, WEIGHT_DECAYS, Candidate, Contender
 from bigcn.experiments.paper import CHOICE_SEEDS, LEVELS, MISTAKES, NODE_GRAPHS, PUBMED_MISTAKES, Experiment, Series
+from bigcn.experiments.process_executor import ProcessExecutor
 from bigcn.experiments.reproduction import Reproduction
 from bigcn.experiments.setting import Setting
 from bigcn.experiments.store import RunStore
@@ -38,14 +39,16 @@ SIZE = 16
 NAME = "candidate-forms"
 #: The weight decays that forms with dropout on the input are tried with, by that dropout.
 DECAYS_WITH_DROPPED_INPUT = {0.5: (2e-3,), 0.8: (2e-3, 7e-3)}
-#: What came last, with its weight decay: a local filter, batch normalisation, a stronger filter after prediction, and a
-#: single layer with a sharp filter, which has no place for dropout.
-LATE: dict[Form, float] = {
-    ("spectral+node=9+p=30+k=1+top=64", 64, 0.5, False, ""): 2e-3,
-    ("spectral+node=5", 64, 0.5, False, "batch_norm"): 2e-3,
-    ("spectral+node=5+p=0.1", 64, 0.5, False, "batch_norm"): 2e-3,
-    ("none+node=0+hidden=20", 64, 0.8, True, ""): 2e-3,
-    ("none+node=15+p=30+k=4", 64, 0.0, False, ""): 5e-4,
+#: What came later, with its weight decays: a local filter, batch normalisation, a stronger filter after prediction, a
+#: single layer with a sharp filter, which has no place for dropout, and a filter of both directions whose input is
+#: dropped.
+LATE: dict[Form, tuple[float, ...]] = {
+    ("spectral+node=9+p=30+k=1+top=64", 64, 0.5, False, ""): (2e-3,),
+    ("spectral+node=5", 64, 0.5, False, "batch_norm"): (2e-3,),
+    ("spectral+node=5+p=0.1", 64, 0.5, False, "batch_norm"): (2e-3,),
+    ("none+node=0+hidden=20", 64, 0.8, True, ""): (2e-3,),
+    ("none+node=15+p=30+k=4", 64, 0.0, False, ""): (5e-4,),
+    ("spectral+node=5", 64, 0.8, True, ""): (2e-3, 7e-3),
 }
 
 
@@ -90,7 +93,7 @@ def _usual_forms(case: str) -> list[tuple[str, int, float]]:
 def decays(form: Form, case: str) -> tuple[float, ...]:
     """Returns the weight decays that a form is tried with: two where it is large, or far behind."""
     if form in LATE:
-        return (LATE[form],)
+        return LATE[form]
     if form[3]:
         return DECAYS_WITH_DROPPED_INPUT[form[2]]
     if form[1] > 64:
@@ -201,16 +204,17 @@ def main() -> None:
     parser.add_argument("--store", type=Path, default=Path("runs/reproduce.sqlite"), help="runs that are there count")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--only", default="", metavar="PATTERN", help="forms whose words this is found in, as in p=")
+    parser.add_argument("--processes", type=int, default=1, help="how many train at once")
     parser.add_argument("--stored", action="store_true", help="run nothing")
     options = parser.parse_args()
     known = json.loads((RESULTS / f"{NAME}.json").read_text())
     rows, hosts = known["rows"], known["hosts"]
     if not options.stored:
         options.store.parent.mkdir(parents=True, exist_ok=True)
-        with RunStore(options.store) as runs:
+        with RunStore(options.store) as runs, ProcessExecutor(options.processes) as executor:
             experiments = [experiment(case, options.only) for case in ("clean", "noise-level", "structure-mistakes")]
             work = Reproduction(experiments, runs, Setting(options.device, CHOICE_SEEDS))
-            work.run()
+            work.run(executor=executor)
             rows = added(rows, rows_of(work), ("graph", "case", *KEYS))
         hosts += [host for host in [this_host()] if host not in hosts]
         print(f"stored in results/{store(NAME, 'python benchmarks/candidate_forms.py', rows, hosts).name}")

@@ -7,7 +7,7 @@ import numpy as np
 
 from bigcn.experiments.cells import last_day
 from bigcn.experiments.contenders import Candidate, Contender
-from bigcn.experiments.paper import FINALISTS, Series
+from bigcn.experiments.paper import FINALISTS, IN_REACH, Series
 from bigcn.experiments.recorded import Record, Validated
 from bigcn.experiments.records import RunResult, RunSpec
 from bigcn.experiments.setting import Setting, make_spec
@@ -72,26 +72,47 @@ class KnownRuns:
                 (default: :obj:`False`)
             since (str, optional): The day before which what is recorded does not count. (default: all does)
         """
-        results = self.results(series, value, candidate, self.seeds(final))
-        if results is None:
-            return self.record.validation(series, value, candidate, final=final, since=since)
+        seeds = self.setting.seeds if final else self.setting.choice_seeds
+        found = self._validation_here(series, value, candidate, seeds)
+        found = found or self.record.validation(series, value, candidate, final=final, since=since)
+        if found is not None or not final:
+            return found
+        # The first seeds may stand in a table while the others have run here.
+        first = self.record.validation(series, value, candidate, since=since)
+        rest = self._validation_here(series, value, candidate, self.seeds(True))
+        if first is None or rest is None:
+            return None
+        counts = [len(self.seeds(False)), len(self.seeds(True))]
+        mean = float(np.average([first.mean, rest.mean], weights=counts))
+        return Validated(round(mean, 6), max(first.ran, rest.ran))
+
+    def _validation_here(
+        self, series: Series, value: float | None, candidate: Candidate, seeds: Sequence[int]
+    ) -> Validated | None:
+        results = self.results(series, value, candidate, seeds) if seeds else None
+        if not results:
+            return None
         scores = [result.metrics.get(f"val_{METRICS[series.task]}", 0.0) for result in results]
         # As the table of candidates has it, so that equals are equals there as well.
         return Validated(round(float(np.mean(scores)), 6), last_day(results))
 
     def seeds(self, final: bool) -> tuple[int, ...]:
-        """Returns the seeds that finalists run with, or those of all candidates."""
-        return self.setting.seeds if final else self.setting.choice_seeds
+        """Returns the seeds that all candidates run with, or those that finalists run with beside them."""
+        first = self.setting.choice_seeds
+        return tuple(seed for seed in self.setting.seeds if seed not in first) if final else first
 
     def finalists(self, series: Series, contender: Contender, since: str = "") -> list[Candidate] | None:
-        """Returns the candidates that do best on validation with the seeds of the choice, the first of equals, in the
-        order of the contender; :obj:`None` if some have not run.
+        """Returns the candidates that come near the best on validation with the first seeds, in the order of the
+        contender; :obj:`None` if some have not run.
         """
         candidates = contender.among(series.task)
         if len(candidates) == 1:
             return list(candidates)
-        best = self._best_first(series, candidates, since)
-        return None if best is None else [candidates[number] for number in sorted(best[:FINALISTS])]
+        means = self._means(series, candidates, since)
+        if means is None:
+            return None
+        last = max(means) - IN_REACH - 1e-9  # scores are rounded
+        return [candidates[n] for n in sorted(_best_first(means)[:FINALISTS]) if means[n] >= last]
 
     def choice(self, series: Series, contender: Contender, since: str = "") -> Candidate | None:
         """Returns the finalist with the best mean validation score over all seeds, the first of equals, or
@@ -100,13 +121,18 @@ class KnownRuns:
         finalists = self.finalists(series, contender, since)
         if finalists is None or len(finalists) == 1:
             return finalists[0] if finalists else None
-        best = self._best_first(series, finalists, since, final=True)
-        return finalists[best[0]] if best else None
+        means = self._means(series, finalists, since, final=True)
+        return None if means is None else finalists[_best_first(means)[0]]
 
-    def _best_first(
+    def _means(
         self, series: Series, candidates: Sequence[Candidate], since: str, final: bool = False
-    ) -> list[int] | None:
-        """Returns the numbers of candidates in the order of their validation scores, if all of these are known."""
+    ) -> list[float] | None:
+        """Returns the validation scores of candidates, if all of them are known."""
         found = [self.validation(*series.decided_at, one, final=final, since=since) for one in candidates]
         means = [score.mean for score in found if score is not None]
-        return sorted(range(len(means)), key=lambda number: -means[number]) if len(means) == len(found) else None
+        return means if len(means) == len(found) else None
+
+
+def _best_first(means: Sequence[float]) -> list[int]:
+    """Returns the places of scores in their order, equals as they come."""
+    return sorted(range(len(means)), key=lambda number: -means[number])

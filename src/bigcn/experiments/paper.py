@@ -22,8 +22,9 @@ from bigcn.nn.registry import get_model
 SEEDS = tuple(range(5, 55, 5))
 #: The seeds that all candidates run with.
 CHOICE_SEEDS = SEEDS[:3]
-#: How many of them, the best with these seeds, run with all seeds before one is chosen.
-FINALISTS = 4
+#: How many of them at most, the best with these seeds, run with all seeds before one is chosen, and how far below the
+#: best they may lie, as a fraction, for that to be worth its time.
+FINALISTS, IN_REACH = 4, 0.01
 
 NODE_GRAPHS = ("cora", "citeseer", "pubmed", "computers", "photo")
 LINK_GRAPHS = ("cora", "citeseer", "pubmed", "dblp")

@@ -90,16 +90,19 @@ def read_record(folder: Path) -> Record:
         folder (Path): The folder, which need not exist.
     """
     cells: dict[_Place, tuple[Measured, str]] = {}
+    finals: dict[_Place, Validated] = {}
     for name in EXPERIMENTS:
         with _readable(folder / f"{name}.csv") as path:
             for row in _rows(path):
                 if row["seeds"] == str(len(SEEDS)) and not row.get(CAP):
                     place = (name, *_place(row), row["model"], row["tuning"])
                     cells[place] = Measured.from_row(row, SEEDS), row["chosen"]
+                    if row["validation"]:  # what is reported has run with all seeds
+                        finals[*_place(row), row["chosen"]] = Validated(float(row["validation"]), row.get("ran") or "")
     with _readable(folder / CANDIDATES) as path:
         rows = [((*_place(row), row["candidate"]), row) for row in _rows(path)]
         validated = {place: Validated(float(row["validation"]), row.get("ran") or "") for place, row in rows}
-        finals = {
+        finals |= {
             place: Validated(float(row["final"]), row.get("final_ran") or "") for place, row in rows if row.get("final")
         }
     with _readable(folder / COSTS) as path:

@@ -212,7 +212,7 @@ class Reproduction:
                 self.record.validation(*where, one, final=True, since=since) for one in contender.among(series.task)
             )
             finalists = max(0, finalists - sum(final is not None for final in known))
-        return finalists * (len(self.known.seeds(final=True)) - len(self.known.seeds(final=False)))
+        return finalists * len(self.known.seeds(final=True))
 
     def _waiting(self) -> Iterator[tuple[Experiment, Series, Contender]]:
         """Gives what validation has not chosen for yet."""
