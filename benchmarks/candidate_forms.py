@@ -39,16 +39,34 @@ SIZE = 16
 NAME = "candidate-forms"
 #: The weight decays that forms with dropout on the input are tried with, by that dropout.
 DECAYS_WITH_DROPPED_INPUT = {0.5: (2e-3,), 0.8: (2e-3, 7e-3)}
-#: What came later, with its weight decays: a local filter, batch normalisation, a stronger filter after prediction, a
-#: single layer with a sharp filter, which has no place for dropout, and a filter of both directions whose input is
-#: dropped.
+#: What came later, with its weight decays: local filters, batch normalisation, filters that keep nothing of a node
+#: beside (a large p, one round), sharp ones in a single layer, which has no place for dropout, dropout on the input under
+#: filters of both directions, and features without the mean of their node (uniform, in the code's form).
 LATE: dict[Form, tuple[float, ...]] = {
     ("spectral+node=9+p=30+k=1+top=64", 64, 0.5, False, ""): (2e-3,),
+    ("spectral+node=9+p=30+k=1+top=64", 64, 0.5, False, "batch_norm"): (2e-3,),
+    ("spectral+node=9+p=30+k=1+top=64", 64, 0.8, True, ""): (2e-3,),
+    ("spectral+node=3+p=30+k=1+top=64", 64, 0.5, False, ""): (2e-3,),
+    ("none+node=9+p=30+k=1+top=64", 64, 0.5, True, ""): (2e-3,),
+    ("none+node=0+hidden=9+p=30+k=1+top=64", 64, 0.5, True, ""): (2e-3,),
+    ("uniform+code+feature=1+node=9+p=30+k=1+top=64", 64, 0.5, False, ""): (2e-3,),
+    ("uniform+code+feature=1+node=2", 64, 0.5, True, ""): (5e-4, 2e-3),
+    ("uniform+code+feature=1+node=5+p=0.1", 64, 0.5, False, ""): (2e-3,),
+    ("uniform+code+feature=1+node=5+p=0.1", 64, 0.5, False, "batch_norm"): (2e-3,),
+    ("uniform+code+feature=1+node=0+hidden=5", 64, 0.5, True, ""): (2e-3,),
     ("spectral+node=5", 64, 0.5, False, "batch_norm"): (2e-3,),
     ("spectral+node=5+p=0.1", 64, 0.5, False, "batch_norm"): (2e-3,),
+    ("spectral+node=5", 64, 0.8, True, ""): (2e-3, 7e-3),
+    ("spectral+node=5+p=30+k=1", 64, 0.5, False, ""): (2e-3, 7e-3),
+    ("spectral+node=5+p=30+k=1", 64, 0.8, True, ""): (2e-3, 7e-3),
+    ("spectral+node=2+hidden=10", 64, 0.5, False, ""): (2e-3,),
+    ("spectral+node=2+hidden=10", 64, 0.8, True, ""): (2e-3,),
+    ("spectral+node=0+hidden=10", 64, 0.8, True, ""): (2e-3, 7e-3),
+    ("none+node=0+hidden=10+p=30+k=1", 64, 0.5, True, ""): (2e-3, 7e-3),
+    ("none+node=0+hidden=10+p=30+k=1", 64, 0.8, True, ""): (2e-3, 7e-3),
+    ("none+node=0+hidden=5", 64, 0.5, True, ""): (2e-3,),
     ("none+node=0+hidden=20", 64, 0.8, True, ""): (2e-3,),
     ("none+node=15+p=30+k=4", 64, 0.0, False, ""): (5e-4,),
-    ("spectral+node=5", 64, 0.8, True, ""): (2e-3, 7e-3),
 }
 
 
