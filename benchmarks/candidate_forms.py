@@ -40,8 +40,8 @@ NAME = "candidate-forms"
 #: The weight decays that forms with dropout on the input are tried with, by that dropout.
 DECAYS_WITH_DROPPED_INPUT = {0.5: (2e-3,), 0.8: (2e-3, 7e-3)}
 #: What came later, with its weight decays: local filters, batch normalisation, filters that keep nothing of a node
-#: beside (a large p, one round), sharp ones in a single layer, which has no place for dropout, dropout on the input under
-#: filters of both directions, and features without the mean of their node (uniform, in the code's form).
+#: beside (a large p, one round), sharp ones in a single layer, which has no place for dropout, dropout on the input of
+#: filters in both directions, and features without the mean of their node (uniform, in the code's form).
 LATE: dict[Form, tuple[float, ...]] = {
     ("spectral+node=9+p=30+k=1+top=64", 64, 0.5, False, ""): (2e-3,),
     ("spectral+node=9+p=30+k=1+top=64", 64, 0.5, False, "batch_norm"): (2e-3,),
