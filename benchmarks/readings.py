@@ -3,11 +3,13 @@
 Readings of its link prediction, of its fixed feature graph and of its GIN, ten seeds each, beside what it prints.
 
 Run on a GPU:  BIGCN_DATA=... python benchmarks/readings.py
+The table again:  python benchmarks/readings.py --stored
 
 No code is public for the first two. A reading is judged by all published numbers together, not one by one.
 """
 
 import argparse
+import json
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import product
@@ -25,7 +27,7 @@ from bigcn.experiments.published import published_number
 from bigcn.experiments.records import RunSpec
 from bigcn.experiments.specs import METRICS, make_run
 from bigcn.experiments.store import RunStore
-from common import store
+from common import RESULTS, store
 
 NAME = "readings"
 
@@ -150,7 +152,11 @@ def main() -> None:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--about", default=",".join(READINGS), help="which of them")
     parser.add_argument("--processes", type=int, default=1, help="how many train at once")
+    parser.add_argument("--stored", action="store_true", help="print the table of what results/ has")
     options = parser.parse_args()
+    if options.stored:
+        print_table(json.loads((RESULTS / f"{NAME}.json").read_text(encoding="utf-8"))["rows"])
+        return
     some = [reading for about in options.about.split(",") for reading in READINGS[about]()]
     options.store.parent.mkdir(parents=True, exist_ok=True)
     with RunStore(options.store) as kept, ProcessExecutor(options.processes) as executor:
