@@ -25,7 +25,7 @@ from bigcn.experiments.process_executor import ProcessExecutor
 from bigcn.experiments.reproduction import Reproduction
 from bigcn.experiments.setting import Setting
 from bigcn.experiments.store import RunStore
-from common import RESULTS, added, store, this_host
+from common import RESULTS, added, hosts_of, store
 
 GRAPHS = ("none", "uniform+code+feature=1", "spectral")
 
@@ -233,8 +233,7 @@ def main() -> None:
             experiments = [experiment(case, options.only) for case in ("clean", "noise-level", "structure-mistakes")]
             work = Reproduction(experiments, runs, Setting(options.device, CHOICE_SEEDS))
             work.run(executor=executor)
-            rows = added(rows, rows_of(work), ("graph", "case", *KEYS))
-        hosts += [host for host in [this_host()] if host not in hosts]
+            rows, hosts = added(rows, rows_of(work), ("graph", "case", *KEYS)), hosts_of(runs, hosts)
         print(f"stored in results/{store(NAME, 'python benchmarks/candidate_forms.py', rows, hosts).name}")
     everything, behind = how_far(rows)
     print(f"{len({candidate[:-1] for candidate in everything})} forms, {len(rows)} scores")

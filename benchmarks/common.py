@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from bigcn.experiments.records import current_versions, describe_host, utc_now
+from bigcn.experiments.store import RunStore
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 
@@ -31,6 +32,13 @@ def store(name: str, command: str, rows: list[dict[str, Any]], hosts: list[dict[
 def added(stored: list[dict[str, Any]], new: list[dict[str, Any]], keys: tuple[str, ...]) -> list[dict[str, Any]]:
     """Returns stored rows and new ones, the new one of two that agree in the keys."""
     return list({tuple(row[key] for key in keys): row for row in [*stored, *new]}.values())
+
+
+def hosts_of(runs: RunStore, known: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Returns the machines that are known and those of the runs of a store, which may have been other processes."""
+    hosts = {tuple(sorted(host.items())): host for host in known}
+    hosts |= {tuple(sorted(result.host.items())): result.host for _, result in runs.rows()}
+    return list(hosts.values())
 
 
 def this_host() -> dict[str, str]:

@@ -1,6 +1,7 @@
 """What the paper may have meant where it does not say.
 
-Readings of its link prediction, of its fixed feature graph and of its GIN, ten seeds each, beside what it prints.
+Readings of its link prediction (of a GCN as well), of its fixed feature graph and of its GIN, ten seeds each, beside
+what it prints.
 
 Run on a GPU:  BIGCN_DATA=... python benchmarks/readings.py
 The table again:  python benchmarks/readings.py --stored
@@ -27,11 +28,10 @@ from bigcn.experiments.published import published_number
 from bigcn.experiments.records import RunSpec
 from bigcn.experiments.specs import METRICS, make_run
 from bigcn.experiments.store import RunStore
-from common import RESULTS, store
+from common import RESULTS, added, hosts_of, store
 
 NAME = "readings"
-
-
+KEYS = ("about", "reading", "graph", "case", "value")
 Place = tuple[Series, float | None]
 
 
@@ -65,6 +65,8 @@ def of_links() -> Iterator[Reading]:
         words = f"{operator} form, {negatives} negatives, weight decay {decay:g}"
         model = f"bigcn:published+{operator}"
         yield Reading("links", words, PUBLISHED.name, places, model, {}, {"weight_decay": decay}, negatives)
+    for negatives in ("fresh", "fixed"):
+        yield Reading("links of GCN", f"{negatives} negatives", "gcn", places, "gcn", {}, {}, negatives)
 
 
 def of_the_fixed_graph() -> Iterator[Reading]:
@@ -150,21 +152,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--store", type=Path, default=Path("runs/readings.sqlite"), help="runs that are there count")
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--about", default=",".join(READINGS), help="which of them")
+    parser.add_argument("--about", choices=READINGS, help="only these; what results/ has of others stays")
     parser.add_argument("--processes", type=int, default=1, help="how many train at once")
     parser.add_argument("--stored", action="store_true", help="print the table of what results/ has")
     options = parser.parse_args()
+    known = json.loads((RESULTS / f"{NAME}.json").read_text(encoding="utf-8"))
+    rows, hosts = known["rows"], known["hosts"]
     if options.stored:
-        print_table(json.loads((RESULTS / f"{NAME}.json").read_text(encoding="utf-8"))["rows"])
+        print_table(rows)
         return
-    some = [reading for about in options.about.split(",") for reading in READINGS[about]()]
+    some = [reading for about in READINGS if options.about in (None, about) for reading in READINGS[about]()]
     options.store.parent.mkdir(parents=True, exist_ok=True)
     with RunStore(options.store) as kept, ProcessExecutor(options.processes) as executor:
         runs = [specs(reading, options.device, SEEDS) for reading in some]
         execute([spec for one in runs for spec in one.values()], kept, executor=executor)
-        rows = [row for reading, one in zip(some, runs, strict=True) for row in rows_of(reading, one, kept)]
+        new = [row for reading, one in zip(some, runs, strict=True) for row in rows_of(reading, one, kept)]
+        hosts = hosts_of(kept, hosts if options.about else [])
+    rows = added(rows, new, KEYS) if options.about else new
     print_table(rows)
-    print(f"stored in results/{store(NAME, 'python benchmarks/readings.py', rows).name}")
+    print(f"stored in results/{store(NAME, 'python benchmarks/readings.py', rows, hosts).name}")
+    if lost := sum(len(reading.places) for reading in some) - len(new):
+        print(f"{lost} numbers lack: not all of their runs ended well")
 
 
 if __name__ == "__main__":

@@ -34,15 +34,20 @@ def remember(found: KnownRuns, seeds: tuple[int, ...], score: float) -> None:
         found.remember(found.spec(CORA, None, GCN, seed)[0], result)
 
 
-@pytest.fixture
-def record(tmp_path: Path) -> Record:
-    """A table of candidates with one that is no finalist."""
-    row = candidate_row(Contender("gcn", "GCN", "tuned", (GCN,)), CORA, None, GCN, Validated(0.8, "2026-03-01"), None)
-    with (tmp_path / CANDIDATES).open("w", newline="") as file:
+def written(folder: Path, first: Validated, final: Validated | None) -> Record:
+    """A table of candidates with one, written and read."""
+    row = candidate_row(Contender("gcn", "GCN", "tuned", (GCN,)), CORA, None, GCN, first, final)
+    with (folder / CANDIDATES).open("w", newline="") as file:
         writer = csv.DictWriter(file, CANDIDATE_COLUMNS)
         writer.writeheader()
         writer.writerow(row)
-    return read_record(tmp_path)
+    return read_record(folder)
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Record:
+    """A table of candidates with one that is no finalist."""
+    return written(tmp_path, Validated(0.8, "2026-03-01"), None)
 
 
 def test_the_first_seeds_may_stand_in_a_table_and_the_others_in_the_store(record):
@@ -57,6 +62,13 @@ def test_the_first_seeds_may_stand_in_a_table_and_the_others_in_the_store(record
     assert found.validation(CORA, None, GCN, final=True, since="2026-03-02") is None
     remember(found, SEEDS[:3], 0.5)
     assert found.validation(CORA, None, GCN, final=True) == Validated(pytest.approx(0.57), "2026-03-02")
+
+
+def test_a_final_is_as_old_as_the_oldest_of_its_runs(tmp_path):
+    record = written(tmp_path, Validated(0.8, "2026-03-01"), Validated(0.66, "2026-03-02"))
+    found = known(record)
+    assert found.validation(CORA, None, GCN, final=True, since="2026-03-01") == Validated(0.66, "2026-03-02")
+    assert found.validation(CORA, None, GCN, final=True, since="2026-03-02") is None
 
 
 def test_finalists_run_with_the_seeds_that_the_others_have_not():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bigcn.experiments.cells import difference
+from bigcn.experiments.cells import Measured, difference
 from bigcn.experiments.findings import OURS, PUBLISHED, Findings, Rival, series_of
 from bigcn.experiments.paper import EXPERIMENTS, SEEDS
 from bigcn.experiments.recorded import Record, read_record
@@ -124,7 +124,13 @@ def test_what_ran_before_a_day_can_be_lacking(folder):
     assert lacking.reporting() == []
     for spec in specs:
         lacking.known.runs[spec.key] = made_up(spec)
-    # Links were dated all along; the first three seeds of nodes ran at another amount.
+    # The mean over all seeds has the first ones of then.
+    finals = [spec for spec in lacking.choosing() if spec.key not in lacking.known.runs]
+    assert finals
+    assert {spec.seed for spec in finals} == set(SEEDS[3:])
+    for spec in finals:
+        lacking.known.runs[spec.key] = made_up(spec)
+    # Links were dated all along; the choice of nodes ran at another amount.
     assert {(spec.task, spec.model) for spec in lacking.reporting()} == {("node", "gat")}
     assert len(lacking.reporting()) == 5 * 5 * len(SEEDS)
     assert empty(read_record(folder)).lacking().missing() == (0, 0)
@@ -168,6 +174,8 @@ def test_candidates_that_came_later_are_lacking_and_chosen_if_they_win(folder, t
     assert [(spec.dataset, spec.case, spec.seed) for spec in specs] == [
         ("cora", "noise-level", seed) for seed in SETTING.choice_seeds
     ]
+    assert lacking.missing()[0] == 3
+    assert not lacking.is_decided()
     best = work.record.validation(*experiment.series[0].decided_at, before)
     assert best is not None
     # It runs with the other seeds if it comes near the best.
@@ -197,6 +205,36 @@ def test_what_is_reported_has_run_with_all_seeds(folder):
         expected = work.known.validation(series, None, candidate, final=True)
         found = record.validation(series, None, candidate, final=True)
         assert found == (expected if candidate is work.choice(series, gcn) else None)
+
+
+def test_a_run_that_diverged_has_nothing_for_validation_either():
+    ran = RunResult(metrics={"accuracy": 0.5, "val_accuracy": 0.8}, seconds=1.0, started="2026-03-01T12:00:00Z")
+    failed = replace(ran, metrics={}, status="failed", error="the loss became NaN")
+    assert Measured.of("accuracy", SEEDS[:2], [ran, failed]).means["val_accuracy"] == 0.4
+
+
+def test_a_table_that_knows_the_first_seeds_alone_lacks_the_others(folder, tmp_path):
+    """As all tables were before finalists ran with all seeds."""
+
+    def forget_finals(row: dict[str, str]) -> dict[str, str]:
+        return {name: text for name, text in row.items() if not name.startswith("final")}
+
+    before = read_record(folder)
+    change(folder / "candidates.csv", forget_finals)
+    work = empty(read_record(folder))
+    assert work.rows() == empty(before).rows()  # what stands is reported, and what it lacks is said
+    write_reproduction(work, folder, tmp_path / "page.md")
+    missing = (tmp_path / "page.md").read_text().partition("## What is missing")[2].partition("\n## ")[0]
+    assert "some of the runs that validation chooses by today" in missing
+    lacking = work.lacking()
+    finals = lacking.choosing()
+    assert {spec.seed for spec in finals} == set(SEEDS[3:])
+    assert lacking.missing()[0] == len(finals)
+    for spec in finals:
+        lacking.known.runs[spec.key] = made_up(spec)
+    assert lacking.about(work.experiments).chosen_before() == []
+    assert lacking.missing() == (0, 0)
+    assert lacking.is_decided()
 
 
 def test_what_may_not_be_chosen_is_not_run_beside_the_candidates(folder):

@@ -96,7 +96,8 @@ def reproduce(
             work = work.lacking(since)
         missing, total = work.missing()
         estimate = work.estimate()
-        to_do = f"{missing:,} to do on {setting.device}" + (f", about {_duration(estimate)}" if estimate else "")
+        about = "" if work.is_decided() else "about "
+        to_do = f"{about}{missing:,} to do on {setting.device}" + (f", about {_duration(estimate)}" if estimate else "")
         errors.print(
             f"{plural(len(chosen), 'experiment')}, {total:,} runs, {total - missing:,} of them in the store; "
             + (_reported(work, runs) if report and not plan else to_do)

@@ -63,6 +63,8 @@ class Measured:
             for name in (f"val_{metric}", *_FEW_LINKS.values())
         }
         means = {name: _digits(np.mean(list(scores.values()))) for name, scores in by_seed.items() if scores}
+        if validation := by_seed[f"val_{metric}"]:
+            means[f"val_{metric}"] = _digits(sum(validation.values()) / len(pairs))
         own = {seed: _digits(result.metrics.get(metric, 0.0)) for seed, result in pairs}
         scores = list(own.values())
         return cls(

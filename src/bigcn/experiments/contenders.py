@@ -119,11 +119,11 @@ PAPER_BASELINES = ("gcn", "sage", "gat", "gin", "gdc")
 OUR_BASELINES = ("appnp", "sgc", "mlp")
 #: An error of one in a thousand in the filter, which a model does not see, saves a third of the hops.
 _OURS = {"hidden_channels": 64, "tolerance": 1e-3}
-#: BiGCN for nodes, with dropout and weight decay: predict first and smooth then, mildly, or more with dropout on the
-#: input; mild to strong filters in both layers, most of them with the leading eigenvectors of the features, of which
-#: one has dropout on the input, one keeps more of a node and one nothing beside, one has batch normalisation; two local
-#: ones; and a single layer with a sharp filter. Of all that were looked at on validation data, clean, noisy and with
-#: wrong edges, these together come close to the best everywhere (``benchmarks/candidate_forms.py``).
+#: BiGCN for nodes, with dropout and weight decay: predict first and smooth then, mildly or more, as it is and with
+#: dropout on the input; mild to strong filters in both layers, most of them with the leading eigenvectors of the
+#: features, of which one has dropout on the input, one keeps more of a node and one nothing beside, one has batch
+#: normalisation; two local ones; and a single layer with a sharp filter. Of all that were looked at on validation data,
+#: clean, noisy and with wrong edges, these together come close to the best (``benchmarks/candidate_forms.py``).
 _FOR_NODES: tuple[tuple[str, dict[str, Any], float], ...] = (
     ("none+node=0+hidden=5", {"dropout": 0.5}, 2e-3),
     ("none+node=0+hidden=10", {"dropout": 0.5}, 2e-3),

@@ -134,5 +134,5 @@ class KnownRuns:
 
 
 def _best_first(means: Sequence[float]) -> list[int]:
-    """Returns the places of scores in their order, equals as they come."""
-    return sorted(range(len(means)), key=lambda number: -means[number])
+    """Returns the places of scores in their order, equals as they come, whichever way their means were taken."""
+    return sorted(range(len(means)), key=lambda number: -round(means[number], 5))

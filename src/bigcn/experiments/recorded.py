@@ -79,8 +79,9 @@ class Record:
             since (str, optional): The day before which runs do not count. (default: all do)
         """
         place = (*_where(series, value), candidate.describe())
-        found = (self.finals if final else self.validated).get(place)
-        return found if found is not None and found.ran >= since else None
+        first, found = self.validated.get(place), (self.finals if final else self.validated).get(place)
+        # The first seeds of a final may have run on an earlier day than the others.
+        return found if found is not None and min(found.ran, (first or found).ran) >= since else None
 
 
 def read_record(folder: Path) -> Record:

@@ -185,10 +185,10 @@ class Reproduction:
         return {**self._choosing(), **self._reporting(self._decided)}
 
     def missing(self) -> tuple[int, int]:
-        """Returns how many runs are still to be done, and how many there are in all.
+        """Returns about how many runs are still to be done, and how many there are in all.
 
-        Where validation has not chosen yet, the runs of the candidate to come are counted too; where it has, and others
-        have come since, only these are.
+        Where validation has not chosen yet, the runs of the candidate to come are counted too, and as many finalists as
+        there may be; where it has, and others have come since, only these are. See :meth:`is_decided`.
         """
         specs = {*self._choosing(), *self._reporting()}
         all_seeds = len(self.setting.seeds)
@@ -196,8 +196,13 @@ class Reproduction:
             len(series.values or (None,)) * all_seeds - all_seeds * (series.decided_at[0] == series)
             for series, contender in {(s, c.name, c.tuning): (s, c) for _, s, c in self._waiting()}.values()
         )
-        undecided += sum({(s.decided_at, c.name): self._finals(e, s, c) for e, s, c in self._contests()}.values())
+        finals = {(s.decided_at, c.name, c.tuning): self._finals(e, s, c) for e, s, c in self._contests()}
+        undecided += sum(finals.values())
         return sum(key not in self.known.runs for key in specs) + undecided, len(specs) + undecided
+
+    def is_decided(self) -> bool:
+        """Tells whether all is known that validation chooses from, so that :meth:`missing` is exact."""
+        return all(self._is_settled(*contest) for contest in self._contests())
 
     def _finals(self, experiment: Experiment, series: Series, contender: Contender) -> int:
         """Returns how many runs with the other seeds there will be before anything is chosen, where it is not known of
