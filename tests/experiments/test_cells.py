@@ -59,4 +59,11 @@ def test_scores_survive_being_written(scores):
 
 def test_unpaired_intervals_need_a_spread():
     with pytest.raises(ValueError, match="two runs"):
-        unpaired_interval((0.5, 0.4), (0.0, 0.0), 1)
+        unpaired_interval((0.5, 0.4), (0.0, 0.0), (2, 1))
+
+
+def test_unpaired_intervals_are_those_of_scipy():
+    first, second = [0.82, 0.85, 0.81, 0.84, 0.9], [0.7, 0.72, 0.65]
+    found = unpaired_interval(*zip(*((np.mean(s), np.std(s, ddof=1)) for s in (first, second)), strict=True), (5, 3))
+    interval = stats.ttest_ind(first, second, equal_var=False).confidence_interval(0.95)
+    assert found == pytest.approx((np.mean(first) - np.mean(second), *interval))

@@ -1,13 +1,15 @@
 """Claims in made-up worlds: one in which the paper is right in everything, one in which all models are alike."""
 
 import functools
+import math
 from collections import Counter
 from copy import copy
 
 import pytest
+from scipy import stats
 
 from bigcn.experiments.claims import CLAIMS
-from bigcn.experiments.closeness import marks
+from bigcn.experiments.closeness import behind, marks, to_the_paper
 from bigcn.experiments.findings import APPNP, OURS, PUBLISHED, TUNED, Findings, Rival, series_of
 from bigcn.experiments.paper import EXPERIMENTS, SEEDS
 from bigcn.experiments.published import published_number
@@ -193,6 +195,7 @@ def test_every_bar_is_met_by_the_numbers_of_the_paper():
 
     findings = world(score, TABLES)
     assert {mark.state for mark in marks(findings)} == {"met"}
+    assert behind(findings) == []
     assert sum("all 28 numbers" in mark.bar for mark in marks(findings)) == 1
     gap = findings.above("noise-level", series_of("noise-level", "pubmed"), OURS, PUBLISHED)
     assert gap is not None
@@ -225,7 +228,7 @@ def test_a_weak_baseline_is_named():
     found = {mark.what: mark for mark in marks(world(score, ["node-table"]))}
     for tuning in ("at the paper's settings", "tuned"):
         mark = found[f"baselines {tuning}, nodes"]
-        assert (mark.state, mark.measured) == ("missed", "24 of 25 that have run; not GAT Photo −5.0")
+        assert (mark.state, mark.measured) == ("missed", "24 of 25 that have run; not GAT Photo −5.0 [−5.9 to −4.1]")
 
 
 def verdict_of(topic: str, text: str, findings: Findings) -> str:
@@ -262,3 +265,20 @@ def test_a_steady_rise_is_not_erratic():
     names = ("sensitivity-p-lambda",)
     assert verdict_of("sensitivity, Cora", "p ≤ 2 is erratic", world(rising, names)) == "not confirmed"
     assert verdict_of("sensitivity, Cora", "p ≤ 2 is erratic", world(turning, names)) == "confirmed"
+
+
+def test_differences_to_the_paper_have_the_interval_of_independent_runs():
+    """Two seeds here, ten there, against SciPy."""
+    findings = world(lambda spec: {"score": 0.28 if spec.seed == SEEDS[0] else 0.32}, ["node-table"])
+    cell = findings.cell("node-table", series_of("node-table", "photo"), Rival("gin", "paper"))
+    assert cell is not None
+    gap = to_the_paper(cell, "gin")
+    welch = stats.ttest_ind_from_stats(30, math.sqrt(8), 2, 37.1, 12.0, 10, equal_var=False)
+    assert gap.mean == -7.1
+    # The end of an interval is where a test is as sure as the interval is.
+    at_the_end = stats.ttest_ind_from_stats(30 - gap.high, math.sqrt(8), 2, 37.1, 12.0, 10, equal_var=False)
+    assert at_the_end.pvalue == pytest.approx(0.05, abs=1e-5)
+    assert (gap.high < 0) == (welch.pvalue < 0.05)
+    assert gap.high - gap.mean == pytest.approx(gap.mean - gap.low)
+    assert behind(findings) == ["cora", "citeseer", "pubmed", "computers", "photo"]
+    assert str(gap).endswith("]")

@@ -280,7 +280,7 @@ def _apart(first: Sequence[Cell], second: Sequence[Cell]) -> Difference | None:
         for name in ("mean", "std")
     )
     # The spread of an average over cells is at most the average of their spreads.
-    return Difference(*unpaired_interval(means, stds, count), paired=False)
+    return Difference(*unpaired_interval(means, stds, (count, count)), paired=False)
 
 
 def protocol_of(series: Series) -> str:

@@ -31,7 +31,7 @@ def paired_interval(
 
 
 def unpaired_interval(
-    means: Sequence[float], stds: Sequence[float], count: int, confidence: float = 0.95
+    means: Sequence[float], stds: Sequence[float], counts: Sequence[int], confidence: float = 0.95
 ) -> tuple[float, float, float]:
     """Returns the difference of the means of two models and its confidence interval, as if their runs were independent
     (Welch's).
@@ -39,19 +39,19 @@ def unpaired_interval(
     Args:
         means (Sequence[float]): The two means.
         stds (Sequence[float]): The two standard deviations.
-        count (int): How many runs each is over, two at least.
+        counts (Sequence[int]): How many runs each is over, two at least.
         confidence (float, optional): The confidence of the interval. (default: :obj:`0.95`)
 
     Example:
-        >>> unpaired_interval((0.8, 0.7), (0.0, 0.0), 10)
+        >>> unpaired_interval((0.8, 0.7), (0.0, 0.0), (10, 10))
         (0.1, 0.1, 0.1)
     """
-    if count < 2:
+    if min(counts) < 2:
         raise ValueError("a spread needs two runs at least")
-    apart, (first, second) = means[0] - means[1], (std**2 / count for std in stds)
+    apart, (first, second) = means[0] - means[1], (std**2 / count for std, count in zip(stds, counts, strict=True))
     reach = 0.0
     if first + second > 0:
-        freedom = (count - 1) * (first + second) ** 2 / (first**2 + second**2)
+        freedom = (first + second) ** 2 / (first**2 / (counts[0] - 1) + second**2 / (counts[1] - 1))
         reach = float(stats.t.ppf((1 + confidence) / 2, freedom)) * float(np.sqrt(first + second))
     return round(apart, 12), round(apart - reach, 12), round(apart + reach, 12)
 

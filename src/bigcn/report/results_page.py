@@ -1,15 +1,14 @@
 """The page with every published number beside ours, every claim, what is missing, and what it took."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from bigcn.experiments.claims import CLAIMS
-from bigcn.experiments.closeness import marks
 from bigcn.experiments.contenders import TUNED
 from bigcn.experiments.findings import Findings
 from bigcn.experiments.paper import FINALISTS, IN_REACH, SEEDS, Experiment, Series
 from bigcn.report import results_tables as tables
-from bigcn.report.results_cost import cost_section, costs, time_mark
+from bigcn.report.results_closeness import closeness_section
+from bigcn.report.results_cost import cost_section, costs
 from bigcn.report.results_default import default_section
 from bigcn.report.results_figures import case_title
 from bigcn.report.results_overview import overview_section
@@ -27,7 +26,7 @@ def results_page(findings: Findings, figures: Mapping[str, str]) -> str:
         figures (Mapping): Where the figure of an experiment lies, seen from the page, by name.
     """
     experiments, stores = findings.work.experiments, costs(findings.work)
-    parts = [_opening(findings), overview_section(findings), _closeness(findings, stores), _claims(findings)]
+    parts = [_opening(findings), overview_section(findings), closeness_section(findings, stores), _claims(findings)]
     for experiment in experiments:
         body = _section(findings, experiment)
         if body:
@@ -94,25 +93,6 @@ def _candidates() -> str:
     return f"{nodes} candidates for nodes and {links} for links for each of {len(TUNED)} models"
 
 
-def _closeness(findings: Findings, stores: list[dict[str, Any]]) -> str:
-    found = [*marks(findings), time_mark(stores)]
-    states = [mark.state for mark in found]
-    summary = f"{states.count('met')} met, {states.count('missed')} missed, {states.count('not run')} not run in full."
-    rows = [
-        [*(tables.escaped(text) or tables.NONE for text in (mark.what, mark.bar, mark.measured)), _state(mark.state)]
-        for mark in found
-    ]
-    return _joined(
-        "## How close it is\n",
-        f"Compared to one decimal, as the paper prints its numbers: {summary}\n",
-        tables.table(["what", "bar", "measured", ""], rows, words=True),
-    )
-
-
-def _state(state: str) -> str:
-    return f"**{state}**" if state in ("missed", "not confirmed") else state
-
-
 def _claims(findings: Findings) -> str:
     verdicts = [(claim, claim.check(findings)) for claim in CLAIMS]
     states = [verdict.state for _, verdict in verdicts]
@@ -121,7 +101,7 @@ def _claims(findings: Findings) -> str:
             tables.escaped(claim.topic + (" (no experiment in the paper)" if claim.ours else "")),
             tables.escaped(claim.text),
             tables.escaped(verdict.figures) or tables.NONE,
-            _state(verdict.state),
+            tables.state(verdict.state),
         ]
         for claim, verdict in verdicts
         if verdict.state != "not run"

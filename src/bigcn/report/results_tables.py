@@ -37,6 +37,11 @@ def table(heading: Sequence[str], rows: Iterable[Sequence[str]], words: bool = F
     return "\n".join(f"| {' | '.join(line)} |" for line in (heading, rule, *rows)) + "\n"
 
 
+def state(word: str) -> str:
+    """Writes whether a bar is met or a claim confirmed; what is not stands out."""
+    return f"**{word}**" if word in ("missed", "not confirmed") else word
+
+
 def score(cell: Cell) -> str:
     """Writes mean and standard deviation in percent; a single run has no spread."""
     return f"{cell.mean:.1f}" + (f" ± {cell.std:.1f}" if len(cell.seeds) > 1 else "")
