@@ -278,6 +278,101 @@ def test_runs_that_the_record_alone_has_are_counted(folder):
     assert work.recorded_runs() == {"2026-03-01": len(used) - len(again)}
 
 
+def test_who_is_no_finalist_any_more_keeps_its_score_and_counts_no_longer(folder, tmp_path):
+    work = empty(read_record(folder))
+    counted = work.recorded_runs()
+    change(folder / "candidates.csv", raise_the_last_of_gat)
+    ousted = empty(read_record(folder))
+    scores = {_place_of(row): row["final"] for row in ousted.candidates() if row["final"] is not None}
+    assert scores == {_place_of(row): row["final"] for row in work.candidates() if row["final"] is not None}
+    assert sum(ousted.recorded_runs().values()) < sum(counted.values())
+    for _ in range(2):
+        write_reproduction(ousted, folder, tmp_path / "page.md")
+        again = empty(read_record(folder))
+        assert again.recorded_runs() == ousted.recorded_runs()
+        assert {_place_of(row): row["final"] for row in again.candidates() if row["final"] is not None} == scores
+
+
+def raise_the_last_of_gat(row: dict[str, str]) -> dict[str, str]:
+    """One that was no finalist is far ahead with the first seeds."""
+    ours = row["model"] == "gat" and row["dataset"] == "cora" and row["task"] == "link" and not row["final"]
+    return row | {"validation": "0.95"} if ours else row
+
+
+def _place_of(row: dict[str, object]) -> tuple[object, ...]:
+    return tuple(row[name] for name in ("model", "dataset", "task", "case", "protocol", "candidate"))
+
+
+def test_a_choice_that_lacks_a_candidate_keeps_the_finals_that_are_there(folder):
+    whole = empty(read_record(folder)).candidates()
+    gone = next(row for row in whole if row["model"] == "gat" and row["final"] is None)
+    change(folder / "candidates.csv", lambda row: None if _place_of(row) == _place_of(gone) else row)
+    left = empty(read_record(folder)).candidates()
+    assert [row for row in whole if _place_of(row) != _place_of(gone)] == left
+
+
+def test_further_seeds_count_where_the_first_are_in_a_table(folder):
+    change(folder / "candidates.csv", lambda row: row | {"final": "", "final_ran": ""})
+    (folder / "link-table.csv").unlink()
+    (folder / "noise-rate.csv").unlink()
+    work = empty(read_record(folder))
+    lacking = work.lacking()
+    finals = [spec for spec in lacking.choosing() if spec.seed not in SEEDS[:3]]
+    assert finals
+    work.known.runs |= {spec.key: made_up(spec) for spec in finals}
+    assert {spec.key for spec in finals} <= work.used().keys()
+
+
+def test_tables_alone_choose_nothing_where_everything_is_run(folder):
+    """Which candidates run with all seeds is for the runs to say that are there then."""
+    work = empty(read_record(folder))
+    assert not work.is_decided()
+    assert work.lacking().is_decided()
+    tuned = {spec.key for spec in work.choosing()}
+    assert {spec.seed for spec in work.choosing()} == set(SEEDS[:3])
+    first = len({*tuned, *(spec.key for spec in work.reporting())})
+    assert first + 7 * 4 * len(contests(work)) <= work.missing()[0]
+    for spec in work.choosing():
+        work.known.runs[spec.key] = made_up(spec)
+    finals = [spec for spec in work.choosing() if spec.key not in tuned]
+    assert {spec.seed for spec in finals} == set(SEEDS[3:])
+    for spec in finals:
+        work.known.runs[spec.key] = made_up(spec)
+    assert work.is_decided()
+    assert work.missing() == planned().missing() or work.missing()[1] == planned().missing()[1]
+
+
+def contests(work: Reproduction) -> set[tuple[object, ...]]:
+    """Where validation chooses, once each."""
+    return {
+        (series.decided_at, contender.name)
+        for _, series, contender in work._contests()
+        if len(contender.among(series.task)) > 1
+    }
+
+
+def test_the_first_seeds_of_what_is_reported_may_be_too_old(folder):
+    """A finalist without a rival: its first seeds ran on one day, the others, and with them its row, on a later one."""
+    series = series_of("link-table", "cora")
+    cell = Findings(empty(read_record(folder))).cell("link-table", series, Rival("gat", "tuned"))
+    assert cell is not None
+
+    def far_ahead(row: dict[str, str]) -> dict[str, str]:
+        ours = row["dataset"] == "cora" and row["task"] == "link" and row["candidate"] == cell.candidate.describe()
+        return row | {"validation": "0.95", "ran": "2026-02-01", "final": "", "final_ran": ""} if ours else row
+
+    change(folder / "candidates.csv", far_ahead)
+    lacking = empty(read_record(folder)).lacking("2026-02-15")
+    first = lacking.choosing()
+    assert {spec.seed for spec in first} == set(SEEDS[:3])
+    for spec in first:
+        lacking.known.runs[spec.key] = replace(made_up(spec), metrics={"roc_auc": 0.5, "val_roc_auc": 0.95})
+    assert lacking.choice(series, cell.contender) is cell.candidate
+    left = [spec for spec in lacking.reporting() if spec.key not in lacking.known.runs]
+    assert {(spec.model, spec.dataset, spec.case) for spec in left} == {("gat", "cora", "clean")}
+    assert {spec.seed for spec in left} == set(SEEDS[3:])
+
+
 def test_a_row_of_another_choice_stands_until_the_new_one_has_run(folder):
     ours = next(c for c in EXPERIMENTS["link-table"].contenders if (c.name, c.tuning) == OURS)
 

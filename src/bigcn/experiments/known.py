@@ -14,6 +14,9 @@ from bigcn.experiments.setting import Setting, make_spec
 from bigcn.experiments.specs import METRICS
 from bigcn.experiments.store import RunStore
 
+#: How far apart two means may be that are the same: tables have six digits, and a mean may be put together from two.
+EQUAL = 2e-6
+
 
 class KnownRuns:
     """The runs that are known.
@@ -79,10 +82,10 @@ class KnownRuns:
             return found
         # The first seeds may stand in a table while the others have run here.
         first = self.record.validation(series, value, candidate, since=since)
-        rest = self._validation_here(series, value, candidate, self.seeds(True))
+        rest = self._validation_here(series, value, candidate, self.seeds(further=True))
         if first is None or rest is None:
             return None
-        counts = [len(self.seeds(False)), len(self.seeds(True))]
+        counts = [len(self.seeds(further=further)) for further in (False, True)]
         mean = float(np.average([first.mean, rest.mean], weights=counts))
         return Validated(round(mean, 6), max(first.ran, rest.ran))
 
@@ -96,10 +99,10 @@ class KnownRuns:
         # As the table of candidates has it, so that equals are equals there as well.
         return Validated(round(float(np.mean(scores)), 6), last_day(results))
 
-    def seeds(self, final: bool) -> tuple[int, ...]:
+    def seeds(self, *, further: bool) -> tuple[int, ...]:
         """Returns the seeds that all candidates run with, or those that finalists run with beside them."""
         first = self.setting.choice_seeds
-        return tuple(seed for seed in self.setting.seeds if seed not in first) if final else first
+        return tuple(seed for seed in self.setting.seeds if seed not in first) if further else first
 
     def finalists(self, series: Series, contender: Contender, since: str = "") -> list[Candidate] | None:
         """Returns the candidates that come near the best on validation with the first seeds, in the order of the
@@ -111,8 +114,8 @@ class KnownRuns:
         means = self._means(series, candidates, since)
         if means is None:
             return None
-        last = max(means) - IN_REACH - 1e-9  # scores are rounded
-        return [candidates[n] for n in sorted(_best_first(means)[:FINALISTS]) if means[n] >= last]
+        last = max(means) - IN_REACH - EQUAL
+        return [candidates[n] for n in sorted(best_first(means)[:FINALISTS]) if means[n] >= last]
 
     def choice(self, series: Series, contender: Contender, since: str = "") -> Candidate | None:
         """Returns the finalist with the best mean validation score over all seeds, the first of equals, or
@@ -122,7 +125,7 @@ class KnownRuns:
         if finalists is None or len(finalists) == 1:
             return finalists[0] if finalists else None
         means = self._means(series, finalists, since, final=True)
-        return None if means is None else finalists[_best_first(means)[0]]
+        return None if means is None else finalists[best_first(means)[0]]
 
     def _means(
         self, series: Series, candidates: Sequence[Candidate], since: str, final: bool = False
@@ -133,6 +136,11 @@ class KnownRuns:
         return means if len(means) == len(found) else None
 
 
-def _best_first(means: Sequence[float]) -> list[int]:
-    """Returns the places of scores in their order, equals as they come, whichever way their means were taken."""
-    return sorted(range(len(means)), key=lambda number: -round(means[number], 5))
+def best_first(means: Sequence[float]) -> list[int]:
+    """Returns the places of scores in their order, equals as they come."""
+    left, order = list(range(len(means))), []
+    while left:
+        best = max(means[number] for number in left)
+        order.append(next(number for number in left if means[number] >= best - EQUAL))
+        left.remove(order[-1])
+    return order

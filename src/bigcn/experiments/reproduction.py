@@ -57,16 +57,18 @@ class Reproduction:
         """Returns the runs that are reported; those of contenders whose candidate is not chosen yet are left out."""
         return list(self._reporting().values())
 
-    def _choosing(self) -> dict[str, RunSpec]:
+    def _choosing(self, planned: bool = True) -> dict[str, RunSpec]:
+        """Returns the runs that validation chooses from, those that are to be done or those that count."""
         return _by_key(
             self.known.spec(*series.decided_at, candidate, seed)
             for experiment, series, contender in self._contests()
             if len(candidates := contender.among(series.task)) > 1
             and not (self._trusting and self._is_settled(experiment, series, contender))
-            for final, some in ((False, candidates), (True, self._finalists(series, contender) or ()))
+            for further, some in ((False, candidates), (True, self._finalists(series, contender) or ()))
+            if not further or self._trusting or self._have_run(series, contender) or not planned
             for candidate in some
-            if not (self._trusting and self._validation(series, candidate, final=final) is not None)
-            for seed in self.known.seeds(final)
+            if not (self._trusting and self._validation(series, candidate, final=further) is not None)
+            for seed in self.known.seeds(further=further)
         )
 
     def _reporting(
@@ -143,7 +145,13 @@ class Reproduction:
         """Returns what is to be reported where no candidate has to run first."""
         if self._trusting and self._is_settled(experiment, series, contender):
             return self._wanted(experiment, series, contender)
-        return self.choice(series, contender)
+        return self.choice(series, contender) if self._trusting or self._have_run(series, contender) else None
+
+    def _have_run(self, series: Series, contender: Contender) -> bool:
+        """Tells whether all candidates have run with the first seeds, whatever tables say."""
+        some, first = contender.among(series.task), self.setting.choice_seeds
+        where = series.decided_at
+        return len(some) == 1 or all(self.known.results(*where, one, first) is not None for one in some)
 
     def _wanted(self, experiment: Experiment, series: Series, contender: Contender) -> Candidate | None:
         """Returns what validation chooses, or had chosen where nothing else is known and old choices count."""
@@ -188,7 +196,8 @@ class Reproduction:
         """Returns about how many runs are still to be done, and how many there are in all.
 
         Where validation has not chosen yet, the runs of the candidate to come are counted too, and as many finalists as
-        there may be; where it has, and others have come since, only these are. See :meth:`is_decided`.
+        there may be beside those that are known; where it has, and others have come since, only these are. See
+        :meth:`is_decided`.
         """
         specs = {*self._choosing(), *self._reporting()}
         all_seeds = len(self.setting.seeds)
@@ -202,13 +211,16 @@ class Reproduction:
 
     def is_decided(self) -> bool:
         """Tells whether all is known that validation chooses from, so that :meth:`missing` is exact."""
-        return all(self._is_settled(*contest) for contest in self._contests())
+        known = self._is_settled if self._trusting else self._decided
+        return all(known(*contest) for contest in self._contests())
 
     def _finals(self, experiment: Experiment, series: Series, contender: Contender) -> int:
         """Returns how many runs with the other seeds there will be before anything is chosen, where it is not known of
         which candidates.
         """
-        if self._finalists(series, contender) or (self._trusting and self._is_settled(experiment, series, contender)):
+        trusted = self._trusting and self._is_settled(experiment, series, contender)
+        here = self._trusting or self._have_run(series, contender)
+        if trusted or (here and self._finalists(series, contender)):
             return 0
         finalists = min(FINALISTS, len(contender.among(series.task)))
         if self._trusting:
@@ -217,7 +229,7 @@ class Reproduction:
                 self.record.validation(*where, one, final=True, since=since) for one in contender.among(series.task)
             )
             finalists = max(0, finalists - sum(final is not None for final in known))
-        return finalists * len(self.known.seeds(final=True))
+        return finalists * len(self.known.seeds(further=True))
 
     def _waiting(self) -> Iterator[tuple[Experiment, Series, Contender]]:
         """Gives what validation has not chosen for yet."""
@@ -260,17 +272,22 @@ class Reproduction:
         if self.known.results(series, value, candidate, self.setting.seeds) is not None:
             return True
         measured = self.record.cell(experiment, series, contender, candidate, value)
-        return measured is not None and bool(measured.by_seed[METRICS[series.task]]) and measured.ran >= self._since
+        # Where a choice is made, the first seeds may have run on an earlier day than the others.
+        first = self.record.validation(series, value, candidate)
+        return (
+            measured is not None
+            and bool(measured.by_seed[METRICS[series.task]])
+            and min(measured.ran, (first or measured).ran) >= self._since
+        )
 
     def candidates(self) -> list[dict[str, Any]]:
         """Returns what validation chose from: the mean score of every candidate wherever a choice is made."""
         rows: dict[tuple[Any, ...], dict[str, Any]] = {}
         for _, series, contender in self._contests():
             where, candidates = series.decided_at, contender.among(series.task)
-            finalists = self._finalists(series, contender) or candidates
             for candidate in candidates if len(candidates) > 1 else ():
                 if (first := self._validation(series, candidate)) is not None:
-                    last = self._validation(series, candidate, final=True) if candidate in finalists else None
+                    last = self._validation(series, candidate, final=True)
                     rows[*where, contender.name, id(candidate)] = candidate_row(
                         contender, *where, candidate, first, last
                     )
@@ -282,7 +299,7 @@ class Reproduction:
 
     def used(self) -> dict[str, RunResult]:
         """Returns the runs that stand behind the experiments, those that validation chose from among them."""
-        keys = {*self._choosing(), *self._reporting(self._wanted), *self._reporting(self._shown)}
+        keys = {*self._choosing(planned=False), *self._reporting(self._wanted), *self._reporting(self._shown)}
         return {key: self.known.runs[key] for key in sorted(keys) if key in self.known.runs}
 
     def starts(self) -> set[str]:
@@ -300,9 +317,11 @@ class Reproduction:
         }
         for _, series, contender in self._contests():
             candidates = contender.among(series.task)
-            for candidate, final in product(candidates if len(candidates) > 1 else (), (False, True)):
-                if (found := self._validation(series, candidate, final=final)) is not None:
-                    for seed in self.known.seeds(final):
+            finalists = self._finalists(series, contender) or candidates
+            for candidate, further in product(candidates if len(candidates) > 1 else (), (False, True)):
+                found = self._validation(series, candidate, final=further)
+                if found is not None and not (further and candidate not in finalists):
+                    for seed in self.known.seeds(further=further):
                         days.setdefault(self.known.spec(*series.decided_at, candidate, seed)[1], found.ran)
         return Counter(day for key, day in days.items() if key not in self.known.runs)
 
