@@ -58,6 +58,10 @@ def test_list(bigcn):
         (("node-table", "--seeds", "11"), "less than or equal to 10"),
         (("all", "--since", "2026-11-18"), "'--since' goes with '--lacking'"),
         (("all", "--lacking", "--since", "18.11."), "'--since' must be a day, as in 2026-11-18 (got '18.11.')"),
+        (("all", "--lacking", "--report"), "'--lacking' runs what the tables of a full run lack, and does not go with"),
+        (("all", "--lacking", "--seeds", "2"), "does not go with '--seeds'"),
+        (("all", "--lacking", "--max-epochs", "2"), "does not go with '--max-epochs'"),
+        (("link-table", "--graphs", "mars"), "which none of these experiments has: cora, citeseer, pubmed, dblp"),
     ],
 )
 def test_mistakes_are_one_sentence(bigcn, words, sentence):
@@ -66,6 +70,15 @@ def test_mistakes_are_one_sentence(bigcn, words, sentence):
     assert sentence in " ".join(outcome.err.replace("│", " ").split())
     assert "Traceback" not in outcome.err
     assert outcome.out == ""
+
+
+def test_a_folder_that_cannot_be_written_is_said_before_anything_runs(bigcn, monkeypatch):
+    monkeypatch.setattr("bigcn.cli.reproduce._carry_out", lambda *_: pytest.fail("it ran"))
+    Path("taken").write_text("no folder")
+    outcome = bigcn("reproduce", *QUICK, "--results", "taken/results")
+    assert outcome.code == 2
+    assert "taken" in outcome.err
+    assert "Traceback" not in outcome.err
 
 
 def test_plan_runs_nothing(bigcn):
@@ -188,11 +201,12 @@ def test_tables_stand_for_a_store_that_is_gone(bigcn):
     short = bigcn("reproduce", *QUICK)
     assert short.code == 2
     assert "results has tables of a full run, which a short one would replace" in " ".join(short.err.split())
-    # Elsewhere it may write, and leaves the page alone; the same for all seeds of another store.
+    # Elsewhere it may write, with a page of its own; the same for all seeds of another store.
     fill(Path("runs/short.sqlite"), "cpu", seeds=1)
     elsewhere = ("--store", "runs/short.sqlite", "--results", "short", "--device", "cpu", "--report")
     assert bigcn("reproduce", "sensitivity-k", "--seeds", "1", *elsewhere).code == 0
-    assert {path.name for path in Path("short").iterdir()} == {"sensitivity-k.csv", "figures"}
+    assert {path.name for path in Path("short").iterdir()} == {"sensitivity-k.csv", "figures", "results.md"}
+    assert "](figures/sensitivity-k.svg)" in Path("short/results.md").read_text()
     assert {path: path.read_bytes() for path in before} == before
 
 

@@ -13,7 +13,7 @@ from scipy import stats
 from bigcn.experiments.cells import Measured, difference
 from bigcn.experiments.findings import OURS, PUBLISHED, Findings, Rival, series_of
 from bigcn.experiments.paper import EXPERIMENTS, SEEDS
-from bigcn.experiments.recorded import Record, read_record
+from bigcn.experiments.recorded import CANDIDATE_COLUMNS, Record, read_record
 from bigcn.experiments.records import RunResult, RunSpec
 from bigcn.experiments.reproduction import Reproduction
 from bigcn.experiments.setting import Setting
@@ -472,8 +472,23 @@ def test_without_seeds_intervals_are_those_of_independent_runs(folder, tmp_path)
 @pytest.mark.parametrize(
     ("name", "text", "sentence"),
     [
-        ("noise-rate.csv", "a,b\n1,2\n", "noise-rate.csv is not a table of results: it has no column 'seeds'"),
-        ("candidates.csv", "a,b\n1,2\n", "candidates.csv is not a table of results: it has no column 'task'"),
+        ("noise-rate.csv", "model\n1\n", "noise-rate.csv is not a table of results: it has no column 'seeds'"),
+        ("candidates.csv", "model\n1\n", "candidates.csv is not a table of results: it has no column 'task'"),
+        (
+            "candidates.csv",
+            ",".join(CANDIDATE_COLUMNS) + "\ngat,cora,link\n",
+            "candidates.csv cannot be read as results: row 1 has more or fewer fields than there are columns",
+        ),
+        (
+            "candidates.csv",
+            ",".join(CANDIDATE_COLUMNS) + "\n<<<<<<< HEAD\n",
+            "candidates.csv cannot be read as results: row 1 has more or fewer",
+        ),
+        (
+            "noise-rate.csv",
+            "model,scorez\ngat,1\n",
+            "noise-rate.csv cannot be read as results: it has a column 'scorez', which results do not have",
+        ),
         ("costs.json", "{", "costs.json cannot be read as results: Expecting"),
         *(
             ("costs.json", text, "costs.json cannot be read as results: it must be a list")

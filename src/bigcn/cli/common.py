@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
@@ -13,6 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 #: Everything for people goes to standard error when standard output is for machines.
 errors = Console(stderr=True, highlight=False)
 output = Console(highlight=False)
+#: How many seconds pass between two lines that say how much time is left.
+_SAY_EVERY = 30.0
 
 
 def names(text: str, option: str) -> tuple[str, ...]:
@@ -47,6 +50,16 @@ def print_json(document: Any) -> None:
     sys.stdout.write(json.dumps(document, indent=2, allow_nan=False) + "\n")
 
 
+def duration(seconds: float) -> str:
+    """Writes a time for people.
+
+    Example:
+        >>> duration(90), duration(900)
+        ('90 s', '15 min')
+    """
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
 class Reporter(Protocol):
     """Takes one line about each finished piece of work."""
 
@@ -55,19 +68,22 @@ class Reporter(Protocol):
 
 @contextmanager
 def progress(total: int, what: str) -> Iterator[Reporter]:
-    """Shows a bar with the time left on a terminal, and plain lines elsewhere.
+    """Shows a bar with the time left on a terminal, and plain lines elsewhere, one of which says it now and then.
 
     Args:
         total (int): The pieces of work.
         what (str): What they are.
     """
     if not errors.is_terminal:
-        done = 0
+        done, start, said = 0, time.monotonic(), 0.0
 
         def tell(line: str) -> None:
-            nonlocal done
+            nonlocal done, said
             done += 1
-            print(f"[{done}/{total}] {line}", file=sys.stderr, flush=True)
+            passed, left = time.monotonic() - start, ""
+            if passed - said > _SAY_EVERY and done < total:
+                said, left = passed, f"; about {duration(passed / done * (total - done))} left"
+            print(f"[{done}/{total}] {line}{left}", file=sys.stderr, flush=True)
 
         yield tell
         return

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 from rich.table import Column, Table
 
-from bigcn.cli.common import errors, names, output, print_json, progress
+from bigcn.cli.common import duration, errors, names, output, print_json, progress
 from bigcn.cli.executors import ExecutorOption, RayAddressOption, executor_device, make_executor
 from bigcn.experiments.execution import Executor
 from bigcn.experiments.paper import EXPERIMENTS, SEEDS, Experiment
@@ -34,8 +34,8 @@ Example:  bigcn reproduce node-table --device cuda
           bigcn reproduce all --report            (tables, figures and page again; nothing is run)
           bigcn reproduce list
 
-Runs are kept in a store. Tables go to results/, curves to results/figures/, and docs/results.md is written from all
-that has run; what a table has and the store has not stays in it.
+Runs are kept in a store. Tables go to results/, curves to results/figures/, and the page docs/results.md is written
+from all that has run, published and measured numbers side by side; what a table has and the store has not stays in it.
 """
 
 
@@ -66,7 +66,9 @@ def reproduce(
     results: Annotated[Path, typer.Option(help="The folder for tables and figures.")] = RESULTS,
     page: Annotated[
         Path | None,
-        typer.Option(help="The page to write, or none.", show_default="docs/results.md; none with other results"),
+        typer.Option(
+            help="The page to write, or none.", show_default="docs/results.md; results.md beside other tables"
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")] = False,
 ) -> None:
@@ -74,6 +76,9 @@ def reproduce(
         _print_list(as_json)
         return
     _check_since(since, lacking)
+    if lacking and (report or seeds < len(SEEDS) or max_epochs is not None):
+        other = "--report" if report else "--seeds" if seeds < len(SEEDS) else "--max-epochs"
+        raise ValueError(f"'--lacking' runs what the tables of a full run lack, and does not go with '{other}'")
     chosen = [EXPERIMENTS[name] for name in _resolve(experiments)]
     if graphs:
         chosen = _only(chosen, names(graphs.lower(), "--graphs"))
@@ -97,7 +102,7 @@ def reproduce(
         missing, total = work.missing()
         estimate = work.estimate()
         about = "" if work.is_decided() else "about "
-        to_do = f"{about}{missing:,} to do on {setting.device}" + (f", about {_duration(estimate)}" if estimate else "")
+        to_do = f"{about}{missing:,} to do on {setting.device}" + (f", about {duration(estimate)}" if estimate else "")
         errors.print(
             f"{plural(len(chosen), 'experiment')}, {total:,} runs, {total - missing:,} of them in the store; "
             + (_reported(work, runs) if report and not plan else to_do)
@@ -107,6 +112,7 @@ def reproduce(
                 print_json({"experiments": len(chosen), "runs": total, "missing": missing, "seconds": estimate})
             return
         if not report:
+            results.mkdir(parents=True, exist_ok=True)  # what cannot be written is said before hours of runs
             memory = None if max_memory is None else int(max_memory * 2**30)
             with workers as started:
                 _carry_out(work, missing, started, together, memory)
@@ -114,8 +120,8 @@ def reproduce(
 
         # What is written holds all that has run, whatever this call was about.
         everything = work.about(list(EXPERIMENTS.values()))
-        if page is None and results == RESULTS:
-            page = PAGE
+        if page is None:
+            page = PAGE if results == RESULTS else results / PAGE.name
         written = write_reproduction(everything, results, None if str(page) == "none" else page)
         if gone := record.left_out(everything.cells()) if record.cells else 0:
             errors.print(f"{plural(gone, 'row')} of older tables had no place: their models or candidates are no more")
@@ -152,7 +158,7 @@ def _carry_out(
             tell(f"{spec.dataset}, {spec.task}, {where}: {spec.model}, seed {spec.seed}")
 
         work.run(on_run, executor, together, max_memory)
-    errors.print(f"{plural(trained, 'run')} in {_duration(time.monotonic() - start)}; {work.missing()[0]:,} are left")
+    errors.print(f"{plural(trained, 'run')} in {duration(time.monotonic() - start)}; {work.missing()[0]:,} are left")
 
 
 def _stored(runs: RunStore, record: Record, device: str) -> str:
@@ -209,7 +215,8 @@ def _check_since(since: str, lacking: bool) -> None:
 def _only(experiments: list[Experiment], graphs: tuple[str, ...]) -> list[Experiment]:
     for graph in graphs:
         if all(graph != series.graph for experiment in experiments for series in experiment.series):
-            raise ValueError(f"'--graphs' names {graph!r}, which none of these experiments has")
+            known = dict.fromkeys(series.graph for experiment in experiments for series in experiment.series)
+            raise ValueError(f"'--graphs' names {graph!r}, which none of these experiments has: {', '.join(known)}")
     return [replace(e, series=tuple(series for series in e.series if series.graph in graphs)) for e in experiments]
 
 
@@ -234,7 +241,3 @@ def _print_list(as_json: bool) -> None:
         where = "no" if row["ours"] else "yes"
         table.add_row(str(row["name"]), str(row["title"]), str(row["panels"]), str(row["models"]), where)
     output.print(table)
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

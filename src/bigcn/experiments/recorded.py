@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bigcn.experiments.cells import Cell, Measured, protocol_of
+from bigcn.experiments.cells import COLUMNS, Cell, Measured, protocol_of
 from bigcn.experiments.contenders import Candidate, Contender
 from bigcn.experiments.paper import EXPERIMENTS, SEEDS, Experiment, Series
 
@@ -148,10 +148,18 @@ def _readable(path: Path) -> Iterator[Path]:
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
+    """Reads a table, which is written again from what was read: what is not understood would be lost."""
     if not path.exists():
         return []
     with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+        reader = csv.DictReader(file)
+        rows = list(reader)
+    if strange := set(reader.fieldnames or ()) - {*COLUMNS, *CANDIDATE_COLUMNS, CAP}:
+        raise ValueError(f"it has a column {min(strange)!r}, which results do not have")
+    for number, row in enumerate(rows, start=1):
+        if None in row or None in row.values():
+            raise ValueError(f"row {number} has more or fewer fields than there are columns; was the file cut off?")
+    return rows
 
 
 def _place(row: Mapping[str, str]) -> _Place:

@@ -12,14 +12,22 @@ from matplotlib.figure import Figure
 from bigcn.experiments.cells import Cell
 from bigcn.experiments.findings import Findings, Rival
 from bigcn.experiments.paper import Experiment, Series
-from bigcn.report.styles import style_of
+from bigcn.nn.registry import title_of
+from bigcn.report.styles import OKABE_ITO, style_of
 from bigcn.report.words import amount, dataset_title, metric_title, number
 
 # Text stays text, and the same figure gives the same bytes.
 _SETTINGS = {"svg.hashsalt": "bigcn", "svg.fonttype": "none"}
 _COLUMNS = 3
-#: A model looks the same in all figures; there are seven colours, so those who matter most come first.
+#: A model looks the same in all figures; the palette of the package comes first, so those who matter most do.
 _LOOKS = ("bigcn:published", "bigcn", "appnp", "gcn", "gat", "gdc", "sage", "sgc", "gin", "mlp")
+#: Ten models stand in a figure: wine, brown and grey are beside the seven.
+_COLOURS = (*(colour for _, colour, _, _ in OKABE_ITO), "#882255", "#8C510A", "#8C8C8C")
+#: Whose line is the heaviest, by its place among the looks.
+_OURS = _LOOKS.index("bigcn")
+#: How far below all that others ever reach a curve must lie for a panel not to stretch down to it, as a share of what
+#: they take up themselves.
+_FAR_BELOW = 0.5
 
 
 class Curve(NamedTuple):
@@ -68,7 +76,7 @@ def figure_of(drawn: list[Panel], title: str) -> Figure:
         drawn (list[Panel]): The panels.
         title (str): The title above them.
     """
-    columns = min(_COLUMNS, len(drawn))
+    columns = 2 if len(drawn) == 4 else min(_COLUMNS, len(drawn))
     rows = math.ceil(len(drawn) / columns)
     figure = Figure(figsize=(0.6 + 3.4 * columns, 0.9 + 2.8 * rows), layout="constrained")
     figure.suptitle(title, fontsize=11, parse_math=False)
@@ -78,10 +86,11 @@ def figure_of(drawn: list[Panel], title: str) -> Figure:
     for axes, panel in zip(places, drawn, strict=False):
         _draw(axes, panel)
     lines = {line.get_label(): line for axes in places for line in axes.get_lines()}
-    names = [str(label) for label in lines]
-    box = figure.legend(
-        list(lines.values()), names, loc="outside lower center", ncols=1 + columns, frameon=False, fontsize=9
-    )
+    handles, names = list(lines.values()), [str(label) for label in lines]
+    if len(places) > len(drawn):  # there is room beside the last panel
+        box = places[len(drawn)].legend(handles, names, loc="center", frameon=False, fontsize=10)
+    else:
+        box = figure.legend(handles, names, loc="outside lower center", ncols=1 + columns, frameon=False, fontsize=9)
     for text in box.get_texts():
         text.set_parse_math(False)
     return figure
@@ -106,15 +115,21 @@ def _draw(axes: Axes, panel: Panel) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", alpha=0.25)
     for curve in panel.curves:
-        style = style_of(curve.style)
+        style, colour, ours = style_of(curve.style), _COLOURS[curve.style % len(_COLOURS)], curve.style == _OURS
         (line,) = axes.plot(
-            curve.where, curve.mean, color=style.colour, marker=style.marker, markersize=4, linewidth=1.4
+            *(curve.where, curve.mean),
+            color=colour,
+            marker=style.marker,
+            markersize=4,
+            linewidth=2.2 if ours else 1.2,
+            zorder=3 if ours else 2,
         )
         line.set_label(curve.label)
         if style.dashes:
             line.set_dashes([length / 2 for length in style.dashes])
         low, high = ([m + sign * s for m, s in zip(curve.mean, curve.std, strict=True)] for sign in (-1, 1))
-        axes.fill_between(curve.where, low, high, color=style.colour, alpha=0.12, linewidth=0)
+        axes.fill_between(curve.where, low, high, color=colour, alpha=0.12, linewidth=0)
+    _cut(axes, panel.curves)
     ticks = sorted({place for curve in panel.curves for place in curve.where})
     if ticks[0] > 0 and ticks[-1] / ticks[0] > 50:
         axes.set_xscale("log")
@@ -125,6 +140,24 @@ def _draw(axes: Axes, panel: Panel) -> None:
     axes.tick_params(labelsize=8)
     axes.set_xlabel(panel.across, fontsize=9)
     axes.set_ylabel(panel.up, fontsize=9)
+
+
+def _cut(axes: Axes, curves: list[Curve]) -> None:
+    """Lets a panel end above curves that lie far below all others, and names them: the others would be one line."""
+    lowest = sorted(curves, key=lambda curve: max(curve.mean))
+    for count in range(len(lowest) // 2, 0, -1):
+        low, high = (end(end(curve.mean) for curve in lowest[count:]) for end in (min, max))
+        if low - max(lowest[count - 1].mean) > _FAR_BELOW * (high - low):
+            break
+    else:
+        return
+    shown = lowest[count:]
+    spread = max((std for curve in shown for std in curve.std), default=0.0)
+    axes.set_ylim(low - min(spread, 2.0) - 0.08 * (high - low), high + min(spread, 2.0) + 0.04 * (high - low))
+    words = ", ".join(
+        f"{curve.label} {min(curve.mean):.0f} to {max(curve.mean):.0f}" for curve in reversed(lowest[:count])
+    )
+    axes.text(0.02, 0.02, f"below: {words}", transform=axes.transAxes, fontsize=8, color="#4A4F55", parse_math=False)
 
 
 def _over_amounts(findings: Findings, experiment: Experiment, series: Series) -> Panel:
@@ -171,7 +204,10 @@ def _over_depth(findings: Findings, experiment: Experiment, series: Series) -> P
         found.setdefault(kind, [])
         if cell is not None:
             found[kind].append((float(contender.name.partition("@")[2]), cell))
-    curves = [_curve(kind, place, cells) for place, (kind, cells) in enumerate(found.items())]
+    # What has no variant in its name looks as it does elsewhere.
+    plain = {title_of(name): place for place, name in enumerate(_LOOKS)}
+    others = iter(place for place in range(len(_COLOURS)) if place not in {plain.get(kind) for kind in found})
+    curves = [_curve(kind, plain[kind] if kind in plain else next(others), cells) for kind, cells in found.items()]
     return Panel(case_title(series), "layers", _score(series), [curve for curve in curves if curve.where])
 
 

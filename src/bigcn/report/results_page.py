@@ -40,9 +40,14 @@ def results_page(findings: Findings, figures: Mapping[str, str]) -> str:
 def _opening(findings: Findings) -> str:
     setting = findings.work.setting
     seeds, first = plural(len(setting.seeds), "seed"), plural(len(setting.choice_seeds), "seed")
+    short = ""
+    if setting.is_short:
+        limits = [f"{len(setting.seeds)} of {plural(len(SEEDS), 'seed')}"]
+        limits += [] if setting.max_epochs is None else [f"at most {plural(setting.max_epochs, 'epoch')}"]
+        short = f"**This is a short run: {' and '.join(limits)}.**\n\n"
     text = f"""# Results
 
-Written by `bigcn reproduce all --report` from what has run; no number on this page is typed by hand. Scores are
+{short}Written by `bigcn reproduce all --report` from what has run; no number on this page is typed by hand. Scores are
 means and standard deviations over {seeds} ({setting.seeds[0]} to {setting.seeds[-1]}) on test data in percent: accuracy
 of node classification, ROC-AUC of link prediction. Differences are in points; where an interval stands beside
 one, it is the 95 % confidence interval over paired seeds. For nodes all seeds share the authors' split, so intervals
@@ -81,10 +86,6 @@ Of {len(cells):,} numbers, {apart:,} were measured before the tables kept scores
 part in a difference, the interval is that of independent runs, from means and standard deviations; it stands in square
 brackets, and is wider than seeds that share their noise would make it.
 """
-    if setting.is_short:
-        limits = [f"{len(setting.seeds)} of {plural(len(SEEDS), 'seed')}"]
-        limits += [] if setting.max_epochs is None else [f"at most {plural(setting.max_epochs, 'epoch')}"]
-        text += f"\n**This is a short run: {' and '.join(limits)}.**\n"
     return text
 
 
