@@ -16,7 +16,7 @@ from bigcn.experiments.reproduction import Reproduction
 from bigcn.experiments.setting import Setting
 from bigcn.report.reproduction import write_reproduction
 from bigcn.report.results_default import validation_scores
-from bigcn.report.results_figures import figure_of, panels, svg
+from bigcn.report.results_figures import Curve, Panel, figure_of, panels, svg
 from bigcn.report.results_page import results_page
 from bigcn.report.results_reasons import REASONS, TUNED_ABOVE
 from bigcn.report.results_tables import beside, escaped, noise_table, published_table
@@ -54,7 +54,7 @@ def test_page_has_every_published_number(work):
     # And all experiments, with all claims and nothing missing.
     assert [name for name in EXPERIMENTS if f"(`{name}`)" not in page] == []
     assert "Nothing: everything has run." in page
-    assert "0 not run.\n" in page
+    assert "0 not run. Among them are 16 that the paper has no\nexperiment on" in page
 
 
 def test_page_says_what_differs_and_by_how_much(work):
@@ -187,12 +187,34 @@ def test_figures(work, name, count):
         return
     for panel in drawn:
         assert len({curve.style for curve in panel.curves}) == len(panel.curves)
+        assert max(curve.style for curve in panel.curves) < 10, "there are ten colours"
         assert all(len(curve.where) == len(curve.mean) == len(curve.std) > 1 for curve in panel.curves)
     first, again = (svg(figure_of(panels(findings, experiment), experiment.title)) for _ in range(2))
     assert first == again
     assert len(first) < 150_000
     text = " ".join(ET.fromstring(first).itertext())
     assert all(curve.label in text for panel in drawn for curve in panel.curves)
+
+
+def test_a_panel_ends_above_what_lies_far_below_and_names_it():
+    def curve(label: str, style: int, *mean: float) -> Curve:
+        return Curve(label, style, [0.1, 0.5, 0.9], list(mean), [1.0] * 3)
+
+    near = [curve("BiGCN", 1, 85, 84, 83), curve("GCN", 3, 86, 84, 80), curve("APPNP", 2, 85, 82, 79)]
+    far = [curve("MLP", 9, 60, 50, 40), curve("GIN", 8, 55, 54, 70)]
+
+    def drawn(curves: list[Curve]) -> tuple[float, float, str]:
+        (axes, *_) = figure_of([Panel("Photo", "noise", "accuracy, %", curves)], "Noise").axes
+        return *axes.get_ylim(), " ".join(text.get_text() for text in axes.texts)
+
+    low, high, words = drawn([*far, *near])
+    assert 70 < low < 79
+    assert 86 < high < 90
+    assert words == "below: GIN 54 to 70,\nMLP 40 to 60"
+    for some in (near, [*near, curve("MLP", 9, 80, 76, 75)], [near[0], *far]):
+        low, high, words = drawn(some)
+        assert low < min(min(c.mean) for c in some)
+        assert words == ""
 
 
 def test_curves_hold_what_was_measured(work):

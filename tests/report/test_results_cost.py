@@ -110,7 +110,7 @@ def test_stores_behind_which_nothing_stands_are_gone(work, monkeypatch):
 def test_the_time_of_the_gpu_is_a_bar(work):
     seconds = 2 * len(work.used())
     assert time_mark(costs(work)) == (
-        "all experiments, GPU time by the clock",
+        "all experiments, GPU time by the clock, processes side by side",
         "at most 1 h 0 min",
         duration(seconds),
         "missed",

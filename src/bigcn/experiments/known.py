@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from bigcn.experiments.cells import last_day
+from bigcn.experiments.cells import Measured, last_day
 from bigcn.experiments.contenders import Candidate, Contender
-from bigcn.experiments.paper import FINALISTS, IN_REACH, Series
+from bigcn.experiments.paper import FINALISTS, IN_REACH, Experiment, Series
 from bigcn.experiments.recorded import Record, Validated
 from bigcn.experiments.records import RunResult, RunSpec
 from bigcn.experiments.setting import Setting, make_spec
@@ -63,6 +63,42 @@ class KnownRuns:
         results = [self.runs.get(self.spec(series, value, candidate, seed)[1]) for seed in seeds]
         found = [result for result in results if result is not None]
         return found if len(found) == len(results) else None
+
+    def have_run(self, series: Series, contender: Contender) -> bool:
+        """Tells whether all candidates have run with the first seeds, whatever tables say."""
+        where, candidates = series.decided_at, contender.among(series.task)
+        first = self.setting.choice_seeds
+        return len(candidates) == 1 or all(self.results(*where, one, first) is not None for one in candidates)
+
+    def measured(
+        self, experiment: Experiment, series: Series, contender: Contender, candidate: Candidate, value: float | None
+    ) -> Measured | None:
+        """Returns what a candidate reached with all seeds, if it is known."""
+        results = self.results(series, value, candidate, self.setting.seeds)
+        if results is None:
+            return self.record.cell(experiment, series, contender, candidate, value)
+        return Measured.of(METRICS[series.task], self.setting.seeds, results)
+
+    def has_seeds(
+        self,
+        experiment: Experiment,
+        series: Series,
+        contender: Contender,
+        candidate: Candidate,
+        value: float | None,
+        since: str = "",
+    ) -> bool:
+        """Tells whether the score of every seed is known, in a table by runs since a day."""
+        if self.results(series, value, candidate, self.setting.seeds) is not None:
+            return True
+        measured = self.record.cell(experiment, series, contender, candidate, value)
+        # Where a choice is made, the first seeds may have run on an earlier day than the others.
+        first = self.record.validation(series, value, candidate)
+        return (
+            measured is not None
+            and bool(measured.by_seed[METRICS[series.task]])
+            and min(measured.ran, (first or measured).ran) >= since
+        )
 
     def validation(
         self, series: Series, value: float | None, candidate: Candidate, *, final: bool = False, since: str = ""

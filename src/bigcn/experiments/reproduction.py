@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bigcn.experiments.cells import Cell, Measured
+from bigcn.experiments.cells import Cell
 from bigcn.experiments.contenders import Candidate, Contender
 from bigcn.experiments.execution import Executor, execute
 from bigcn.experiments.known import KnownRuns
@@ -16,7 +16,6 @@ from bigcn.experiments.paper import FINALISTS, Experiment, Series
 from bigcn.experiments.recorded import Record, Validated, candidate_row
 from bigcn.experiments.records import RunResult, RunSpec
 from bigcn.experiments.setting import Setting
-from bigcn.experiments.specs import METRICS
 from bigcn.experiments.store import RunStore
 
 
@@ -65,7 +64,7 @@ class Reproduction:
             if len(candidates := contender.among(series.task)) > 1
             and not (self._trusting and self._is_settled(experiment, series, contender))
             for further, some in ((False, candidates), (True, self._finalists(series, contender) or ()))
-            if not further or self._trusting or self._have_run(series, contender) or not planned
+            if not further or self._trusting or self.known.have_run(series, contender) or not planned
             for candidate in some
             if not (self._trusting and self._validation(series, candidate, final=further) is not None)
             for seed in self.known.seeds(further=further)
@@ -81,7 +80,9 @@ class Reproduction:
             for experiment, series, contender in self._contests()
             if (candidate := pick(experiment, series, contender)) is not None
             for value in series.values or (None,)
-            if not (self._trusting and self._has_seeds(experiment, series, contender, candidate, value))
+            if not (
+                self._trusting and self.known.has_seeds(experiment, series, contender, candidate, value, self._since)
+            )
             for seed in self.setting.seeds
         )
 
@@ -100,7 +101,10 @@ class Reproduction:
             for experiment, series, contender in other._contests()
             if (candidate := other._wanted(experiment, series, contender)) is None
             or not other._is_settled(experiment, series, contender)
-            or not all(other._has_seeds(experiment, series, contender, candidate, v) for v in series.values or (None,))
+            or not all(
+                other.known.has_seeds(experiment, series, contender, candidate, v, since)
+                for v in series.values or (None,)
+            )
         ]
         other._trusting = True
         return other
@@ -145,13 +149,7 @@ class Reproduction:
         """Returns what is to be reported where no candidate has to run first."""
         if self._trusting and self._is_settled(experiment, series, contender):
             return self._wanted(experiment, series, contender)
-        return self.choice(series, contender) if self._trusting or self._have_run(series, contender) else None
-
-    def _have_run(self, series: Series, contender: Contender) -> bool:
-        """Tells whether all candidates have run with the first seeds, whatever tables say."""
-        some, first = contender.among(series.task), self.setting.choice_seeds
-        where = series.decided_at
-        return len(some) == 1 or all(self.known.results(*where, one, first) is not None for one in some)
+        return self.choice(series, contender) if self._trusting or self.known.have_run(series, contender) else None
 
     def _wanted(self, experiment: Experiment, series: Series, contender: Contender) -> Candidate | None:
         """Returns what validation chooses, or had chosen where nothing else is known and old choices count."""
@@ -165,7 +163,7 @@ class Reproduction:
         if wanted is None or before is None or wanted is before:
             return wanted
         places = ((experiment, series, contender, wanted, value) for value in series.values or (None,))
-        return before if any(self._measured(*place) is None for place in places) else wanted
+        return before if any(self.known.measured(*place) is None for place in places) else wanted
 
     def run(
         self,
@@ -219,7 +217,7 @@ class Reproduction:
         which candidates.
         """
         trusted = self._trusting and self._is_settled(experiment, series, contender)
-        here = self._trusting or self._have_run(series, contender)
+        here = self._trusting or self.known.have_run(series, contender)
         if trusted or (here and self._finalists(series, contender)):
             return 0
         finalists = min(FINALISTS, len(contender.among(series.task)))
@@ -253,32 +251,10 @@ class Reproduction:
         candidate = self._shown(experiment, series, contender)
         if candidate is None:
             return None
-        measured = self._measured(experiment, series, contender, candidate, value)
+        measured = self.known.measured(experiment, series, contender, candidate, value)
         if measured is None:
             return None
         return Cell(experiment, series, contender, candidate, value, self.setting.seeds, measured)
-
-    def _measured(
-        self, experiment: Experiment, series: Series, contender: Contender, candidate: Candidate, value: float | None
-    ) -> Measured | None:
-        results = self.known.results(series, value, candidate, self.setting.seeds)
-        if results is None:
-            return self.record.cell(experiment, series, contender, candidate, value)
-        return Measured.of(METRICS[series.task], self.setting.seeds, results)
-
-    def _has_seeds(
-        self, experiment: Experiment, series: Series, contender: Contender, candidate: Candidate, value: float | None
-    ) -> bool:
-        if self.known.results(series, value, candidate, self.setting.seeds) is not None:
-            return True
-        measured = self.record.cell(experiment, series, contender, candidate, value)
-        # Where a choice is made, the first seeds may have run on an earlier day than the others.
-        first = self.record.validation(series, value, candidate)
-        return (
-            measured is not None
-            and bool(measured.by_seed[METRICS[series.task]])
-            and min(measured.ran, (first or measured).ran) >= self._since
-        )
 
     def candidates(self) -> list[dict[str, Any]]:
         """Returns what validation chose from: the mean score of every candidate wherever a choice is made."""

@@ -117,7 +117,9 @@ def helps_when_deep(findings: Findings, name: str) -> Verdict:
             return NOT_RUN
         gaps[series] = gap
     figures = "; ".join(f"{_case(series)}: {gap}" for series, gap in gaps.items())
-    return verdict(all(gap.low > 0 for gap in gaps.values()), figures)
+    return verdict(
+        all(gap.low > 0 for gap in gaps.values()), f"eight layers of our form, with it and without: {figures}"
+    )
 
 
 def _varied(findings: Findings, experiment: str, where: tuple[Series, ...]) -> dict[Series, dict[str, Cell]] | None:

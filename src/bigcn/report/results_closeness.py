@@ -12,6 +12,8 @@ from bigcn.report.words import dataset_title
 
 _INTRO = """\
 Compared to one decimal, as the paper prints its numbers: {summary}.
+The bars were set before anything here ran; that of Computers is wider, and gains are asked for under noise, because a
+prototype had come that far.
 In square brackets stands the 95 % confidence interval of a difference to the paper, as of independent runs, from both
 standard deviations (Welch's).
 """

@@ -15,8 +15,9 @@ _INTRO = """\
 Time of training and evaluation, without reading graphs. By the clock is how long a GPU was at work, however many
 processes shared it. By process, each counts all of its time, so that the sum is longer than the clock said; the time of
 models that train together is divided among them. A run that several experiments share counts for each, and experiments
-that ran at the same time each count the clock. Of runs of which some were carried out again later, in another store,
-the others count: their share of the runs is their share of the time.
+that ran at the same time each count the clock. Where a part of a store was run again later, in another store, the time
+of the first counts in proportion to its runs that still stand. Several processes side by side (`--executor local:14`,
+see [reproduce.md](reproduce.md)) take much less of the clock than one.
 """
 #: What a GPU may take for everything.
 GPU_SECONDS = 3600.0
@@ -116,7 +117,7 @@ def time_mark(stores: list[dict[str, Any]]) -> Mark:
         stores (list): What :func:`costs` gives.
     """
     taken = _sum(map(_standing, stores))["gpu_clock"]
-    what, bar = "all experiments, GPU time by the clock", f"at most {duration(GPU_SECONDS)}"
+    what, bar = "all experiments, GPU time by the clock, processes side by side", f"at most {duration(GPU_SECONDS)}"
     if not taken:
         return Mark(what, bar, "", "not run")
     return Mark(what, bar, duration(taken), "met" if taken <= GPU_SECONDS else "missed")

@@ -154,10 +154,10 @@ def _cut(axes: Axes, curves: list[Curve]) -> None:
     shown = lowest[count:]
     spread = max((std for curve in shown for std in curve.std), default=0.0)
     axes.set_ylim(low - min(spread, 2.0) - 0.08 * (high - low), high + min(spread, 2.0) + 0.04 * (high - low))
-    words = ", ".join(
-        f"{curve.label} {min(curve.mean):.0f} to {max(curve.mean):.0f}" for curve in reversed(lowest[:count])
-    )
-    axes.text(0.02, 0.02, f"below: {words}", transform=axes.transAxes, fontsize=8, color="#4A4F55", parse_math=False)
+    words = [f"{curve.label} {min(curve.mean):.0f} to {max(curve.mean):.0f}" for curve in reversed(lowest[:count])]
+    named = axes.text(0.02, 0.02, "below: " + ",\n".join(words), transform=axes.transAxes, fontsize=8, color="#4A4F55")
+    named.set_parse_math(False)
+    named.set_in_layout(False)  # a long name must not narrow the panel
 
 
 def _over_amounts(findings: Findings, experiment: Experiment, series: Series) -> Panel:

@@ -3,16 +3,16 @@
 from collections.abc import Mapping
 
 from bigcn.experiments.claims import CLAIMS
-from bigcn.experiments.contenders import TUNED
 from bigcn.experiments.findings import Findings
-from bigcn.experiments.paper import FINALISTS, IN_REACH, SEEDS, Experiment, Series
+from bigcn.experiments.paper import Experiment, Series
 from bigcn.report import results_tables as tables
 from bigcn.report.results_closeness import closeness_section
 from bigcn.report.results_cost import cost_section, costs
 from bigcn.report.results_default import default_section
 from bigcn.report.results_figures import case_title
+from bigcn.report.results_opening import CLAIMS_INTRO, NOTES, POOL, opening
 from bigcn.report.results_overview import overview_section
-from bigcn.report.words import dataset_title, plural
+from bigcn.report.words import dataset_title
 
 TABLES = ("node-table", "link-table")
 _BESIDE = f"Ours, in brackets the published number and the difference; {tables.FAR} beyond {tables.REACH:g} points.\n"
@@ -26,72 +26,16 @@ def results_page(findings: Findings, figures: Mapping[str, str]) -> str:
         figures (Mapping): Where the figure of an experiment lies, seen from the page, by name.
     """
     experiments, stores = findings.work.experiments, costs(findings.work)
-    parts = [_opening(findings), overview_section(findings), closeness_section(findings, stores), _claims(findings)]
+    parts = [opening(findings), overview_section(findings), closeness_section(findings, stores), _claims(findings)]
     for experiment in experiments:
         body = _section(findings, experiment)
         if body:
             # A table has its published numbers even where nothing has run, so its figure may still be missing.
             picture = f"![{experiment.title}]({figures[experiment.name]})\n" if experiment.name in figures else ""
-            parts.append(_joined(f"## {experiment.title} (`{experiment.name}`)\n", picture, body))
-    parts += [_few_links(findings), default_section(findings), _missing(findings), cost_section(findings.work, stores)]
-    return _joined(*parts)
-
-
-def _opening(findings: Findings) -> str:
-    setting = findings.work.setting
-    seeds, first = plural(len(setting.seeds), "seed"), plural(len(setting.choice_seeds), "seed")
-    short = ""
-    if setting.is_short:
-        limits = [f"{len(setting.seeds)} of {plural(len(SEEDS), 'seed')}"]
-        limits += [] if setting.max_epochs is None else [f"at most {plural(setting.max_epochs, 'epoch')}"]
-        short = f"**This is a short run: {' and '.join(limits)}.**\n\n"
-    text = f"""# Results
-
-{short}Written by `bigcn reproduce all --report` from what has run; no number on this page is typed by hand. Scores are
-means and standard deviations over {seeds} ({setting.seeds[0]} to {setting.seeds[-1]}) on test data in percent: accuracy
-of node classification, ROC-AUC of link prediction. Differences are in points; where an interval stands beside
-one, it is the 95 % confidence interval over paired seeds. For nodes all seeds share the authors' split, so intervals
-are about noise, weights and dropout; `protocols` has other splits. What has not run is not reported (see
-[what is missing](#what-is-missing)).
-
-- **Paper's settings**: the published form of BiGCN (p and λ of the paper, the operator of the released code, weight
-  decay 7e-3 on Cora and CiteSeer), and the paper's baselines at weight decay 5e-4, as the software of its time had
-  them: the mean of GraphSAGE includes the node itself, GIN is linear in each layer, and for nodes of the citation
-  graphs the features of each node are scaled to add up to one. The paper says none of this; its clean numbers do.
-- **Tuned equally**: {_candidates()}, weight decay among what varies.
-  Validation alone chooses: all run with the first {first}; those that come within
-  {100 * IN_REACH:g} point of the best, at most {FINALISTS}, run with all; the best mean validation score of these
-  wins, at one amount of noise for all amounts. Where some of that has not run, what had been chosen before stands
-  (see [what is missing](#what-is-missing)). What won is in the column `chosen` of the tables in `results/`, what it won
-  against in `results/candidates.csv`.
-- **Our form** is BiGCN with the exact node filter and whichever feature graph validation picks, tuned with as many
-  candidates as every baseline. For nodes they are pairs of a form and a weight decay, picked on validation data
-  beforehand from the forms of `results/candidate-forms.json` (`python benchmarks/candidate_forms.py`; clean graphs,
-  noise level 0.5 and wrong edges), a search that no baseline had. The pool changed time and again: a mild filter was
-  added when validation showed strong ones behind on Computers and Photo, and one that keeps more of a node when wrong
-  edges did; dropout on the input and a smaller weight decay took the places of four that validation had chosen
-  nowhere; a local filter and batch normalisation came when every baseline was given a fourth setting as well; a single
-  layer with a sharp filter after SGC, given sixteen hops, was seen to be ahead on PubMed under noise; a filter of
-  both directions with dropout on the input, in the place of a mild one that validation had chosen nowhere, after clean
-  Cora had stayed below the published number; and when it still did, four gave way to a milder form that predicts first,
-  a mild filter with strong weight decay, one that keeps nothing of a node beside its neighbourhood and a local one with
-  dropout on the input, which validation on more forms had found. Test scores were the occasion of the last three. For
-  links they are three strengths in one layer or two, with and without the leading eigenvectors of the features; the
-  mildest took the place of dropout, which validation had chosen nowhere.
-"""
-    cells = [cell for experiment in findings.work.experiments for cell in findings.cells(experiment.name)]
-    if apart := sum(not cell.scores() for cell in cells):
-        text += f"""
-Of {len(cells):,} numbers, {apart:,} were measured before the tables kept scores seed by seed. Where one of them takes
-part in a difference, the interval is that of independent runs, from means and standard deviations; it stands in square
-brackets, and is wider than seeds that share their noise would make it.
-"""
-    return text
-
-
-def _candidates() -> str:
-    nodes, links = (len(TUNED[0].among(task)) for task in ("node", "link"))
-    return f"{nodes} candidates for nodes and {links} for links for each of {len(TUNED)} models"
+            note = NOTES.get(experiment.name, "")
+            parts.append(_joined(f"## {experiment.title} (`{experiment.name}`)\n", picture, note, body))
+    parts += [_few_links(findings), default_section(findings), POOL]
+    return _joined(*parts, _missing(findings), cost_section(findings.work, stores))
 
 
 def _claims(findings: Findings) -> str:
@@ -112,14 +56,13 @@ def _claims(findings: Findings) -> str:
         if verdict.state == "not run":
             waiting[claim.topic] = waiting.get(claim.topic, 0) + 1
     left = "; ".join(f"{tables.escaped(topic)} ({count})" for topic, count in waiting.items())
-    intro = (
-        "BiGCN is the published form here, baselines are the paper's five: at the paper's settings for clean\n"
-        "data, tuned under noise. A lead is confirmed where its interval lies above zero and reaches the points\n"
-        'claimed, at the strongest noise of the grid, or at its least where the paper says "at least". Where the\n'
-        "paper gives no number, two points count as little. 'The best' holds where no baseline has a higher mean at\n"
-        "any amount, 'not the best' where one is clearly ahead, 'above most' where three of five are below.\n\n"
-        f"{states.count('confirmed')} confirmed, {states.count('not confirmed')} not confirmed, "
-        f"{states.count('not run')} not run.\n"
+    ours = [verdict for claim, verdict in verdicts if claim.ours and verdict.state != "not run"]
+    intro = CLAIMS_INTRO.format(
+        confirmed=states.count("confirmed"),
+        refuted=states.count("not confirmed"),
+        waiting=states.count("not run"),
+        ours=len(ours),
+        ours_confirmed=sum(verdict.state == "confirmed" for verdict in ours),
     )
     return _joined(
         "## What the paper claims\n",
@@ -187,7 +130,10 @@ def _fixed_learnable(findings: Findings, experiment: Experiment) -> str:
 def _noise(findings: Findings, experiment: Experiment) -> str:
     shown = {dataset_title(s.graph): tables.noise_table(findings, experiment, s) for s in experiment.series}
     gaps = tables.gaps_table(findings, experiment)
-    spread = f"Means; standard deviations are in `results/{experiment.name}.csv`. Best in bold among what has run.\n"
+    spread = (
+        f"Means; standard deviations, shaded in the figure, are in `results/{experiment.name}.csv`. Best in bold\n"
+        "among what has run. BiGCN without a further word is our form.\n"
+    )
     return _joined(_each(shown, spread), "### Averaged over all amounts\n" if gaps else "", gaps or "")
 
 
