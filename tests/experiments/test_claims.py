@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from bigcn.experiments.claims import CLAIMS
-from bigcn.experiments.closeness import behind, marks, to_the_paper
+from bigcn.experiments.closeness import behind, marks, to_the_paper, weak_baselines
 from bigcn.experiments.findings import APPNP, OURS, PUBLISHED, TUNED, Findings, Rival, series_of
 from bigcn.experiments.paper import EXPERIMENTS, SEEDS
 from bigcn.experiments.published import published_number
@@ -196,6 +196,7 @@ def test_every_bar_is_met_by_the_numbers_of_the_paper():
     findings = world(score, TABLES)
     assert {mark.state for mark in marks(findings)} == {"met"}
     assert behind(findings) == []
+    assert weak_baselines(findings) == []
     assert sum("all 28 numbers" in mark.bar for mark in marks(findings)) == 1
     gap = findings.above("noise-level", series_of("noise-level", "pubmed"), OURS, PUBLISHED)
     assert gap is not None
@@ -229,6 +230,11 @@ def test_a_weak_baseline_is_named():
     for tuning in ("at the paper's settings", "tuned"):
         mark = found[f"baselines {tuning}, nodes"]
         assert (mark.state, mark.measured) == ("missed", "24 of 25 that have run; not GAT Photo −5.0 [−5.9 to −4.1]")
+    weak = weak_baselines(world(score, ["node-table"]))
+    assert [(cell.contender.name, cell.contender.tuning, cell.series.graph) for cell in weak] == [
+        ("gat", "paper", "photo"),
+        ("gat", "tuned", "photo"),
+    ]
 
 
 def verdict_of(topic: str, text: str, findings: Findings) -> str:

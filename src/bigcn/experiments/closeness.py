@@ -102,13 +102,9 @@ def _baselines(findings: Findings) -> list[Mark]:
     out = []
     for experiment in ("node-table", "link-table"):
         for tuning, words in (("paper", "at the paper's settings"), ("tuned", "tuned")):
-            cells = [
-                cell
-                for cell in findings.cells(experiment)
-                if cell.contender.tuning == tuning and cell.contender.name in PAPER_BASELINES
-            ]
+            cells = _of_baselines(findings, experiment, tuning)
             total = len(PAPER_BASELINES) * len(EXPERIMENTS[experiment].series)
-            below = [cell for cell, gap in zip(cells, _gaps(cells), strict=True) if gap < -BASELINE_REACH]
+            below = [cell for cell in cells if _is_weak(cell)]
             what = f"baselines {words}, {'nodes' if experiment == 'node-table' else 'links'}"
             named = ", ".join(
                 f"{cell.contender.title} {title(cell.series.graph)} {to_the_paper(cell, cell.contender.name)}"
@@ -120,6 +116,24 @@ def _baselines(findings: Findings) -> list[Mark]:
                 continue
             out.append(_mark(what, f"at most {BASELINE_REACH:g} below the paper", measured, not below))
     return out
+
+
+def weak_baselines(findings: Findings) -> list[Cell]:
+    """Returns the cells of baselines that lie further below the paper than they may."""
+    places = ((name, tuning) for name in ("node-table", "link-table") for tuning in ("paper", "tuned"))
+    return [cell for place in places for cell in _of_baselines(findings, *place) if _is_weak(cell)]
+
+
+def _of_baselines(findings: Findings, experiment: str, tuning: str) -> list[Cell]:
+    return [
+        cell
+        for cell in findings.cells(experiment)
+        if cell.contender.tuning == tuning and cell.contender.name in PAPER_BASELINES
+    ]
+
+
+def _is_weak(cell: Cell) -> bool:
+    return cell.gap is not None and cell.gap < -BASELINE_REACH
 
 
 def _best_form(findings: Findings) -> list[Mark]:

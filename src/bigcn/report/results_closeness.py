@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from bigcn.experiments.cells import protocol_of
-from bigcn.experiments.closeness import behind, marks
-from bigcn.experiments.findings import APPNP, OURS, PUBLISHED, Findings
+from bigcn.experiments.cells import Cell, protocol_of
+from bigcn.experiments.closeness import behind, marks, weak_baselines
+from bigcn.experiments.findings import APPNP, OURS, PUBLISHED, Findings, Rival
 from bigcn.experiments.paper import EXPERIMENTS
 from bigcn.report import results_tables as tables
 from bigcn.report.results_cost import time_mark
+from bigcn.report.results_reasons import reason
 from bigcn.report.words import dataset_title
 
 _INTRO = """\
@@ -43,10 +44,26 @@ def closeness_section(findings: Findings, stores: list[dict[str, Any]]) -> str:
         _INTRO.format(summary=summary),
         tables.table(["what", "bar", "measured", ""], rows, words=True),
     ]
+    if weak := weak_baselines(findings):
+        parts += ["### Baselines that are below the paper\n", *(f"- {_why(findings, cell)}" for cell in weak), ""]
     if splits := _other_splits(findings):
         heading = ["", "published form", "our form", "our form − published form", "our form − APPNP"]
         parts += [_SPLITS, tables.table(heading, splits)]
     return "\n".join(parts)
+
+
+def _why(findings: Findings, cell: Cell) -> str:
+    """Says why a baseline is weak: of one that validation chose, what it was preferred to."""
+    title, contender = f"{cell.contender.title}, {dataset_title(cell.series.graph)}", cell.contender
+    as_printed = findings.cell(cell.experiment.name, cell.series, Rival(contender.name, "paper"))
+    validation = [one and one.mean_of(f"val_{cell.metric}") for one in (cell, as_printed)]
+    if contender.tuning != "tuned" or as_printed is None or None in validation:
+        return tables.escaped(f"{title}, at the paper's settings: {reason(cell)}.")
+    chosen, printed = (100 * (score or 0.0) for score in validation)
+    return tables.escaped(
+        f"{title}, tuned: what was chosen has {chosen:.1f} on validation data and {cell.mean:.1f} on test data, the "
+        f"paper's settings have {printed:.1f} and {as_printed.mean:.1f}."
+    )
 
 
 def _other_splits(findings: Findings) -> list[list[str]]:
