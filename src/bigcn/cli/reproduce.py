@@ -104,7 +104,7 @@ def reproduce(
         about = "" if work.is_decided() else "about "
         to_do = f"{about}{missing:,} to do on {setting.device}" + (f", about {duration(estimate)}" if estimate else "")
         errors.print(
-            f"{plural(len(chosen), 'experiment')}, {total:,} runs, {total - missing:,} of them in the store; "
+            f"{plural(len(chosen), 'experiment')}, {about}{total:,} runs, {total - missing:,} of them in the store; "
             + (_reported(work, runs) if report and not plan else to_do)
         )
         if plan:
