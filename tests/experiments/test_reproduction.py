@@ -271,6 +271,7 @@ def test_missing_counts_what_is_to_come():
     assert other.estimate() is None, "but says nothing of how long it takes here"
     assert reproduction(Memory()).estimate() is None
     assert reproduction(memory).estimate() == pytest.approx((total - 40) * 0.5)
+    assert reproduction(memory).estimate(at_once=4) == pytest.approx((total - 40) * 0.5 / 4)
 
 
 @pytest.mark.parametrize("order", [1, -1])

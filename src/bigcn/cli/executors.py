@@ -48,6 +48,16 @@ def make_executor(name: str, ray_address: str, minutes: float | None = None) -> 
     return RayExecutor(ray_address or None, minutes=minutes)
 
 
+def at_once(executor: str) -> int:
+    """Returns how many processes the name of an executor asks for; how many a cluster has is not known.
+
+    Example:
+        >>> at_once("local:4"), at_once("ray")
+        (4, 1)
+    """
+    return int(executor.partition(":")[2] or 1)
+
+
 def executor_device(device: str, executor: str) -> str:
     """Returns the device that an option names; with Ray, the GPUs that count are those of the cluster."""
     return device if device == "cuda" and executor == "ray" else resolve_device(device)

@@ -13,7 +13,7 @@ import typer
 from rich.table import Column, Table
 
 from bigcn.cli.common import duration, errors, names, output, print_json, progress
-from bigcn.cli.executors import ExecutorOption, RayAddressOption, executor_device, make_executor
+from bigcn.cli.executors import ExecutorOption, RayAddressOption, at_once, executor_device, make_executor
 from bigcn.experiments.execution import Executor
 from bigcn.experiments.paper import EXPERIMENTS, SEEDS, Experiment
 from bigcn.experiments.recorded import Record, read_record
@@ -100,7 +100,7 @@ def reproduce(
         if lacking:
             work = work.lacking(since)
         missing, total = work.missing()
-        estimate = work.estimate()
+        estimate = work.estimate(at_once(executor))
         about = "" if work.is_decided() else "about "
         to_do = f"{about}{missing:,} to do on {setting.device}" + (f", about {duration(estimate)}" if estimate else "")
         errors.print(

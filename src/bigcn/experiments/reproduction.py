@@ -234,11 +234,15 @@ class Reproduction:
         pick = self._wanted if self._trusting else self._decided
         return (contest for contest in self._contests() if pick(*contest) is None)
 
-    def estimate(self) -> float | None:
-        """Returns about how many seconds the missing runs will take, from those of this device, if there are any."""
+    def estimate(self, at_once: int = 1) -> float | None:
+        """Returns about how many seconds the missing runs will take, from those of this device, if there are any.
+
+        Args:
+            at_once (int, optional): How many processes carry them out. (default: :obj:`1`)
+        """
         known = self.known
         times = [known.runs[key].seconds for key in known.here if known.runs[key].status == "ok"]
-        return self.missing()[0] * float(np.mean(times)) if times else None
+        return self.missing()[0] * float(np.mean(times)) / at_once if times else None
 
     def cells(self) -> Iterator[Cell]:
         """Gives a cell for every contender, graph and amount of noise that has run with all seeds."""
