@@ -90,7 +90,7 @@ def test_plan_runs_nothing(bigcn):
     document = json.loads(
         bigcn("reproduce", "sensitivity-k", "--device", "cpu", "--store", "runs/half.sqlite", "--plan", "--json").out
     )
-    assert document == {"experiments": 1, "runs": 200, "missing": 180, "seconds": 180.0}
+    assert document == {"experiments": 1, "runs": 200, "missing": 180, "exact": True, "seconds": 180.0}
 
 
 def test_runs_and_writes(bigcn, benchmark_data, monkeypatch):

@@ -17,6 +17,7 @@ from bigcn.experiments.recorded import CANDIDATE_COLUMNS, Record, read_record
 from bigcn.experiments.records import RunResult, RunSpec
 from bigcn.experiments.reproduction import Reproduction
 from bigcn.experiments.setting import Setting
+from bigcn.experiments.specs import METRICS
 from bigcn.report.reproduction import write_reproduction
 
 NAMES = ("link-table", "noise-rate", "sensitivity-k")
@@ -321,6 +322,23 @@ def test_further_seeds_count_where_the_first_are_in_a_table(folder):
     assert finals
     work.known.runs |= {spec.key: made_up(spec) for spec in finals}
     assert {spec.key for spec in finals} <= work.used().keys()
+    # They count where a candidate lacks as well.
+    last = min((row for row in work.candidates() if row["model"] == "gat"), key=lambda row: float(row["validation"]))
+    change(folder / "candidates.csv", lambda row: None if _place_of(row) == _place_of(last) else row)
+    without = empty(read_record(folder))
+    without.known.runs |= {spec.key: made_up(spec) for spec in finals}
+    assert {spec.key for spec in finals} <= without.used().keys()
+
+
+def test_what_is_missing_does_not_hang_on_the_order_of_experiments(folder):
+    (folder / "candidates.csv").unlink()
+    change(folder / "link-table.csv", lambda row: None if row["model"] == "gat" else row)
+    few = {"model": "gat", "value": "0.2"}
+    change(folder / "noise-rate.csv", lambda row: forget_seeds(row) if few.items() <= row.items() else row)
+    names = ("noise-level", "noise-rate")
+    there, back = (empty(read_record(folder), names=order).lacking().missing() for order in (names, names[::-1]))
+    assert there == back
+    assert there[0] > 0
 
 
 def test_tables_alone_choose_nothing_where_everything_is_run(folder):
@@ -336,10 +354,18 @@ def test_tables_alone_choose_nothing_where_everything_is_run(folder):
         work.known.runs[spec.key] = made_up(spec)
     finals = [spec for spec in work.choosing() if spec.key not in tuned]
     assert {spec.seed for spec in finals} == set(SEEDS[3:])
+    # Those of the tables must not choose before these.
+    assert not work.is_decided()
+    assert {spec.key for spec in work.reporting()} & tuned == set()
+    left = work.missing()[0]
     for spec in finals:
-        work.known.runs[spec.key] = made_up(spec)
+        score = 0.5 * made_up(replace(spec, seed=spec.seed + 1)).metrics[f"val_{METRICS[spec.task]}"]
+        work.known.runs[spec.key] = RunResult(
+            metrics={f"val_{METRICS[spec.task]}": score}, seconds=1.0, started="2026-03-02T12:00:00Z"
+        )
     assert work.is_decided()
-    assert work.missing() == planned().missing() or work.missing()[1] == planned().missing()[1]
+    assert work.missing()[0] == left - len(finals)
+    assert work.missing()[1] == planned().missing()[1]
 
 
 def contests(work: Reproduction) -> set[tuple[object, ...]]:
@@ -503,10 +529,14 @@ def test_other_files_are_refused(tmp_path, name, text, sentence):
         read_record(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["99", "nan", "many"])
-def test_scores_are_fractions(folder, text):
-    change(folder / "noise-rate.csv", lambda row: row | {"mean": text})
-    with pytest.raises(ValueError, match=r"noise-rate\.csv cannot be read as results"):
+@pytest.mark.parametrize("text", ["99", "-3", "nan", "many"])
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [("noise-rate", "mean"), ("noise-rate", "validation"), ("candidates", "validation"), ("candidates", "final")],
+)
+def test_scores_are_fractions(folder, text, name, column):
+    change(folder / f"{name}.csv", lambda row: row | {column: text})
+    with pytest.raises(ValueError, match=rf"{name}\.csv cannot be read as results"):
         read_record(folder)
 
 

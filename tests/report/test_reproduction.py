@@ -97,6 +97,7 @@ def test_why_baselines_are_below_the_paper(work):
     assert len(lines) == len(weak) > 1
     for line, cell in zip(lines, weak, strict=True):
         assert line.startswith(f"- {cell.contender.title}, ")
+        assert f", {cell.series.task}s, {'tuned' if cell.contender.tuning == 'tuned' else 'at the paper'}" in line
         if cell.contender.tuning == "tuned" and cell.series.task == "node":
             other = findings.cell("node-table", cell.series, Rival(cell.contender.name, "paper"))
             assert other is not None
@@ -222,17 +223,26 @@ def test_a_panel_ends_above_what_lies_far_below_and_names_it():
     far = [curve("MLP", 9, 60, 50, 40), curve("GIN", 8, 55, 54, 70)]
 
     def drawn(curves: list[Curve]) -> tuple[float, float, str]:
-        (axes, *_) = figure_of([Panel("Photo", "noise", "accuracy, %", curves)], "Noise").axes
+        (axes, *_) = figure_of([Panel("Photo", "noise", "accuracy, %", curves, cuts=True)], "Noise").axes
         return *axes.get_ylim(), " ".join(text.get_text() for text in axes.texts)
 
     low, high, words = drawn([*far, *near])
     assert 70 < low < 79
     assert 86 < high < 90
     assert words == "below: GIN 54 to 70,\nMLP 40 to 60"
-    for some in (near, [*near, curve("MLP", 9, 80, 76, 75)], [near[0], *far]):
+    flat = [curve("BiGCN", 1, 85, 85, 85), curve("GCN", 3, 85, 85, 85), curve("APPNP", 2, 84.9, 84.9, 84.9)]
+    for some in (near, [*near, curve("MLP", 9, 80, 76, 75)], [near[0], *far], flat):
         low, high, words = drawn(some)
         assert low < min(min(c.mean) for c in some)
         assert words == ""
+
+
+@pytest.mark.parametrize("name", [name for name, count in PANELS.items() if count])
+def test_our_line_alone_is_heavy_and_settings_are_never_cut_off(work, name):
+    drawn = panels(Findings(work), EXPERIMENTS[name])
+    assert {curve.label for panel in drawn for curve in panel.curves if curve.heavy} <= {"BiGCN"}
+    assert any(curve.heavy for panel in drawn for curve in panel.curves) == name.startswith("noise")
+    assert all(panel.cuts == EXPERIMENTS[name].figure for panel in drawn)
 
 
 def test_curves_hold_what_was_measured(work):

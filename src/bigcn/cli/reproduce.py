@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Annotated
 
 import typer
@@ -55,7 +55,8 @@ def reproduce(
         bool, typer.Option("--lacking", help="Run what the tables do not have seed by seed, and nothing else.")
     ] = False,
     since: Annotated[
-        str, typer.Option(help="With '--lacking': a day, as in 2026-11-18, before which what ran does not count.")
+        str,
+        typer.Option(help="With '--lacking': a day, as in 2026-11-18; what tables have from before does not count."),
     ] = "",
     plan: Annotated[bool, typer.Option("--plan", help="Say what would be run, and stop.")] = False,
     report: Annotated[bool, typer.Option("--report", help="Run nothing; write what store and tables know.")] = False,
@@ -109,10 +110,16 @@ def reproduce(
         )
         if plan:
             if as_json:
-                print_json({"experiments": len(chosen), "runs": total, "missing": missing, "seconds": estimate})
+                counts = {"experiments": len(chosen), "runs": total, "missing": missing, "exact": not about}
+                print_json(counts | {"seconds": estimate})
             return
+        if page is None:
+            page = PAGE if results == RESULTS else results / PAGE.name
+        if str(page) == "none":
+            page = None
+        for folder in (results, *(() if page is None else (page.parent,))):
+            _check_writable(folder)  # rather before hours of runs than after them
         if not report:
-            results.mkdir(parents=True, exist_ok=True)  # what cannot be written is said before hours of runs
             memory = None if max_memory is None else int(max_memory * 2**30)
             with workers as started:
                 _carry_out(work, missing, started, together, memory)
@@ -120,9 +127,7 @@ def reproduce(
 
         # What is written holds all that has run, whatever this call was about.
         everything = work.about(list(EXPERIMENTS.values()))
-        if page is None:
-            page = PAGE if results == RESULTS else results / PAGE.name
-        written = write_reproduction(everything, results, None if str(page) == "none" else page)
+        written = write_reproduction(everything, results, page)
         if gone := record.left_out(everything.cells()) if record.cells else 0:
             errors.print(f"{plural(gone, 'row')} of older tables had no place: their models or candidates are no more")
     if as_json:
@@ -158,7 +163,14 @@ def _carry_out(
             tell(f"{spec.dataset}, {spec.task}, {where}: {spec.model}, seed {spec.seed}")
 
         work.run(on_run, executor, together, max_memory)
-    errors.print(f"{plural(trained, 'run')} in {duration(time.monotonic() - start)}; {work.missing()[0]:,} are left")
+    left = f"{'' if work.is_decided() else 'about '}{work.missing()[0]:,}"
+    errors.print(f"{plural(trained, 'run')} in {duration(time.monotonic() - start)}; {left} are left")
+
+
+def _check_writable(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryFile(dir=folder):
+        pass
 
 
 def _stored(runs: RunStore, record: Record, device: str) -> str:

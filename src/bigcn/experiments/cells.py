@@ -63,8 +63,7 @@ class Measured:
             for name in (f"val_{metric}", *_FEW_LINKS.values())
         }
         means = {name: _digits(np.mean(list(scores.values()))) for name, scores in by_seed.items() if scores}
-        if validation := by_seed[f"val_{metric}"]:
-            means[f"val_{metric}"] = _digits(sum(validation.values()) / len(pairs))
+        means[f"val_{metric}"] = _digits(sum(by_seed[f"val_{metric}"].values()) / len(pairs))
         own = {seed: _digits(result.metrics.get(metric, 0.0)) for seed, result in pairs}
         scores = list(own.values())
         return cls(
@@ -88,9 +87,9 @@ class Measured:
         columns = {f"val_{row['metric']}": "validation", **{name: column for column, name in _FEW_LINKS.items()}}
         kept = {row["metric"]: "scores", **{name: f"{column}_scores" for column, name in _FEW_LINKS.items()}}
         return cls(
-            _fraction(row["mean"]),
-            _fraction(row["std"]),
-            {name: _fraction(row[column]) for name, column in columns.items() if row[column]},
+            fraction(row["mean"]),
+            fraction(row["std"]),
+            {name: fraction(row[column]) for name, column in columns.items() if row[column]},
             {name: _read_scores(row.get(column) or "", seeds) for name, column in kept.items()},
             float(row["epochs"]),
             float(row["seconds"]),
@@ -214,10 +213,15 @@ def _read_scores(text: str, seeds: Sequence[int]) -> dict[int, float]:
         return {}
     if len(words) != len(seeds):
         raise ValueError(f"there are {len(words)} scores for {len(seeds)} seeds")
-    return {seed: _fraction(word) for seed, word in zip(seeds, words, strict=True) if word != "-"}
+    return {seed: fraction(word) for seed, word in zip(seeds, words, strict=True) if word != "-"}
 
 
-def _fraction(text: str) -> float:
+def fraction(text: str) -> float:
+    """Reads a score.
+
+    Args:
+        text (str): A number from 0 to 1.
+    """
     value = float(text)
     if not 0 <= value <= 1:
         raise ValueError(f"a score must be from 0 to 1 (got {text!r})")

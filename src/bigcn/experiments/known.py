@@ -64,11 +64,10 @@ class KnownRuns:
         found = [result for result in results if result is not None]
         return found if len(found) == len(results) else None
 
-    def have_run(self, series: Series, contender: Contender) -> bool:
-        """Tells whether all candidates have run with the first seeds, whatever tables say."""
-        where, candidates = series.decided_at, contender.among(series.task)
-        first = self.setting.choice_seeds
-        return len(candidates) == 1 or all(self.results(*where, one, first) is not None for one in candidates)
+    def have_run(self, series: Series, candidates: Sequence[Candidate], seeds: Sequence[int]) -> bool:
+        """Tells whether candidates that there is a choice of have run with some seeds, whatever tables say."""
+        where = series.decided_at
+        return len(candidates) == 1 or all(self.results(*where, one, seeds) is not None for one in candidates)
 
     def measured(
         self, experiment: Experiment, series: Series, contender: Contender, candidate: Candidate, value: float | None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bigcn.experiments.cells import COLUMNS, Cell, Measured, protocol_of
+from bigcn.experiments.cells import COLUMNS, Cell, Measured, fraction, protocol_of
 from bigcn.experiments.contenders import Candidate, Contender
 from bigcn.experiments.paper import EXPERIMENTS, SEEDS, Experiment, Series
 
@@ -99,13 +99,11 @@ def read_record(folder: Path) -> Record:
                     place = (name, *_place(row), row["model"], row["tuning"])
                     cells[place] = Measured.from_row(row, SEEDS), row["chosen"]
                     if row["validation"]:  # what is reported has run with all seeds
-                        finals[*_place(row), row["chosen"]] = Validated(float(row["validation"]), row.get("ran") or "")
+                        finals[*_place(row), row["chosen"]] = _validated(row)
     with _readable(folder / CANDIDATES) as path:
         rows = [((*_place(row), row["candidate"]), row) for row in _rows(path)]
-        validated = {place: Validated(float(row["validation"]), row.get("ran") or "") for place, row in rows}
-        finals |= {
-            place: Validated(float(row["final"]), row.get("final_ran") or "") for place, row in rows if row.get("final")
-        }
+        validated = {place: _validated(row) for place, row in rows}
+        finals |= {place: _validated(row, "final", "final_ran") for place, row in rows if row.get("final")}
     with _readable(folder / COSTS) as path:
         costs = json.loads(path.read_text("utf-8")) if path.exists() else []
         _check_costs(costs)
@@ -160,6 +158,10 @@ def _rows(path: Path) -> list[dict[str, str]]:
         if None in row or None in row.values():
             raise ValueError(f"row {number} has more or fewer fields than there are columns; was the file cut off?")
     return rows
+
+
+def _validated(row: Mapping[str, str], mean: str = "validation", ran: str = "ran") -> Validated:
+    return Validated(fraction(row[mean]), row.get(ran) or "")
 
 
 def _place(row: Mapping[str, str]) -> _Place:

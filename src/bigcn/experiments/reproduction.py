@@ -56,19 +56,22 @@ class Reproduction:
         """Returns the runs that are reported; those of contenders whose candidate is not chosen yet are left out."""
         return list(self._reporting().values())
 
-    def _choosing(self, planned: bool = True) -> dict[str, RunSpec]:
-        """Returns the runs that validation chooses from, those that are to be done or those that count."""
+    def _choosing(self) -> dict[str, RunSpec]:
         return _by_key(
             self.known.spec(*series.decided_at, candidate, seed)
             for experiment, series, contender in self._contests()
-            if len(candidates := contender.among(series.task)) > 1
-            and not (self._trusting and self._is_settled(experiment, series, contender))
-            for further, some in ((False, candidates), (True, self._finalists(series, contender) or ()))
-            if not further or self._trusting or self.known.have_run(series, contender) or not planned
-            for candidate in some
+            if not (self._trusting and self._is_settled(experiment, series, contender))
+            for candidate, further in _compared(series, contender, self._planned(series, contender))
             if not (self._trusting and self._validation(series, candidate, final=further) is not None)
             for seed in self.known.seeds(further=further)
         )
+
+    def _chosen_from(self) -> Iterator[tuple[Series, Candidate, bool]]:
+        """Gives what stands behind choices: all that has run where it is not known yet who is to run with all seeds."""
+        for _, series, contender in self._contests():
+            finalists = self._finalists(series, contender) or contender.among(series.task)
+            for candidate, further in _compared(series, contender, finalists):
+                yield series, candidate, further
 
     def _reporting(
         self, pick: Callable[[Experiment, Series, Contender], Candidate | None] | None = None
@@ -118,6 +121,11 @@ class Reproduction:
     def _finalists(self, series: Series, contender: Contender) -> list[Candidate] | None:
         return self.known.finalists(series, contender, self._since)
 
+    def _planned(self, series: Series, contender: Contender) -> list[Candidate]:
+        """Returns who is to run with all seeds, so far as it is known; by runs alone, where tables are not trusted."""
+        here = self._trusting or self.known.have_run(series, contender.among(series.task), self.setting.choice_seeds)
+        return (self._finalists(series, contender) if here else None) or []
+
     def _validation(self, series: Series, candidate: Candidate, *, final: bool = False) -> Validated | None:
         return self.known.validation(*series.decided_at, candidate, final=final, since=self._since)
 
@@ -149,7 +157,11 @@ class Reproduction:
         """Returns what is to be reported where no candidate has to run first."""
         if self._trusting and self._is_settled(experiment, series, contender):
             return self._wanted(experiment, series, contender)
-        return self.choice(series, contender) if self._trusting or self.known.have_run(series, contender) else None
+        planned = self._planned(series, contender)
+        # Where tables are not trusted, finals of the record must not choose before those that are to be run.
+        if self._trusting or len(planned) == 1 or self.known.have_run(series, planned, self.setting.seeds):
+            return self.choice(series, contender) if planned else None
+        return None
 
     def _wanted(self, experiment: Experiment, series: Series, contender: Contender) -> Candidate | None:
         """Returns what validation chooses, or had chosen where nothing else is known and old choices count."""
@@ -203,7 +215,10 @@ class Reproduction:
             len(series.values or (None,)) * all_seeds - all_seeds * (series.decided_at[0] == series)
             for series, contender in {(s, c.name, c.tuning): (s, c) for _, s, c in self._waiting()}.values()
         )
-        finals = {(s.decided_at, c.name, c.tuning): self._finals(e, s, c) for e, s, c in self._contests()}
+        finals: dict[object, int] = {}
+        for experiment, series, contender in self._contests():
+            place = (series.decided_at, contender.name, contender.tuning)
+            finals[place] = max(finals.get(place, 0), self._finals(experiment, series, contender))
         undecided += sum(finals.values())
         return sum(key not in self.known.runs for key in specs) + undecided, len(specs) + undecided
 
@@ -216,9 +231,7 @@ class Reproduction:
         """Returns how many runs with the other seeds there will be before anything is chosen, where it is not known of
         which candidates.
         """
-        trusted = self._trusting and self._is_settled(experiment, series, contender)
-        here = self._trusting or self.known.have_run(series, contender)
-        if trusted or (here and self._finalists(series, contender)):
+        if (self._trusting and self._is_settled(experiment, series, contender)) or self._planned(series, contender):
             return 0
         finalists = min(FINALISTS, len(contender.among(series.task)))
         if self._trusting:
@@ -247,18 +260,13 @@ class Reproduction:
     def cells(self) -> Iterator[Cell]:
         """Gives a cell for every contender, graph and amount of noise that has run with all seeds."""
         for experiment, series, contender in self._contests():
+            candidate = self._shown(experiment, series, contender)
+            if candidate is None:
+                continue
             for value in series.values or (None,):
-                if (cell := self._cell(experiment, series, contender, value)) is not None:
-                    yield cell
-
-    def _cell(self, experiment: Experiment, series: Series, contender: Contender, value: float | None) -> Cell | None:
-        candidate = self._shown(experiment, series, contender)
-        if candidate is None:
-            return None
-        measured = self.known.measured(experiment, series, contender, candidate, value)
-        if measured is None:
-            return None
-        return Cell(experiment, series, contender, candidate, value, self.setting.seeds, measured)
+                measured = self.known.measured(experiment, series, contender, candidate, value)
+                if measured is not None:
+                    yield Cell(experiment, series, contender, candidate, value, self.setting.seeds, measured)
 
     def candidates(self) -> list[dict[str, Any]]:
         """Returns what validation chose from: the mean score of every candidate wherever a choice is made."""
@@ -279,7 +287,12 @@ class Reproduction:
 
     def used(self) -> dict[str, RunResult]:
         """Returns the runs that stand behind the experiments, those that validation chose from among them."""
-        keys = {*self._choosing(planned=False), *self._reporting(self._wanted), *self._reporting(self._shown)}
+        chosen_from = _by_key(
+            self.known.spec(*series.decided_at, candidate, seed)
+            for series, candidate, further in self._chosen_from()
+            for seed in self.known.seeds(further=further)
+        )
+        keys = {*chosen_from, *self._reporting(self._wanted), *self._reporting(self._shown)}
         return {key: self.known.runs[key] for key in sorted(keys) if key in self.known.runs}
 
     def starts(self) -> set[str]:
@@ -295,14 +308,10 @@ class Reproduction:
             for cell in self.cells()
             for seed in cell.seeds
         }
-        for _, series, contender in self._contests():
-            candidates = contender.among(series.task)
-            finalists = self._finalists(series, contender) or candidates
-            for candidate, further in product(candidates if len(candidates) > 1 else (), (False, True)):
-                found = self._validation(series, candidate, final=further)
-                if found is not None and not (further and candidate not in finalists):
-                    for seed in self.known.seeds(further=further):
-                        days.setdefault(self.known.spec(*series.decided_at, candidate, seed)[1], found.ran)
+        for series, candidate, further in self._chosen_from():
+            if (found := self._validation(series, candidate, final=further)) is not None:
+                for seed in self.known.seeds(further=further):
+                    days.setdefault(self.known.spec(*series.decided_at, candidate, seed)[1], found.ran)
         return Counter(day for key, day in days.items() if key not in self.known.runs)
 
     def _contests(self) -> Iterator[tuple[Experiment, Series, Contender]]:
@@ -310,6 +319,14 @@ class Reproduction:
             for series in experiment.series:
                 for contender in experiment.contenders:
                     yield experiment, series, contender
+
+
+def _compared(series: Series, contender: Contender, finalists: Sequence[Candidate]) -> Iterator[tuple[Candidate, bool]]:
+    """Gives what validation compares: all candidates with the first seeds, and finalists with the others."""
+    candidates = contender.among(series.task)
+    if len(candidates) > 1:
+        yield from product(candidates, (False,))
+        yield from product(finalists, (True,))
 
 
 def _by_key(specs: Iterator[tuple[RunSpec, str]]) -> dict[str, RunSpec]:

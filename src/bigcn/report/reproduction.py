@@ -44,7 +44,7 @@ def write_reproduction(work: Reproduction, results: Path, page: Path | None) -> 
     written += figures.values()
     if page is not None:
         places = {name: _seen_from(path, page) for name, path in figures.items()}
-        written.append(write_text(page, results_page(findings, places)))
+        written.append(write_text(page, results_page(findings, places, results.as_posix())))
     return written
 
 

@@ -54,11 +54,14 @@ def closeness_section(findings: Findings, stores: list[dict[str, Any]]) -> str:
 
 def _why(findings: Findings, cell: Cell) -> str:
     """Says why a baseline is weak: of one that validation chose, what it was preferred to."""
-    title, contender = f"{cell.contender.title}, {dataset_title(cell.series.graph)}", cell.contender
+    contender, kind = cell.contender, "links" if cell.series.task == "link" else "nodes"
+    title = f"{contender.title}, {dataset_title(cell.series.graph)}, {kind}"
     as_printed = findings.cell(cell.experiment.name, cell.series, Rival(contender.name, "paper"))
     validation = [one and one.mean_of(f"val_{cell.metric}") for one in (cell, as_printed)]
-    if contender.tuning != "tuned" or as_printed is None or None in validation:
+    if contender.tuning != "tuned":
         return tables.escaped(f"{title}, at the paper's settings: {reason(cell)}.")
+    if as_printed is None or None in validation:
+        return tables.escaped(f"{title}, tuned: {reason(cell)}.")
     chosen, printed = (100 * (score or 0.0) for score in validation)
     return tables.escaped(
         f"{title}, tuned: what was chosen has {chosen:.1f} on validation data and {cell.mean:.1f} on test data, the "

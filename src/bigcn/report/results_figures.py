@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bigcn.experiments.cells import Cell
-from bigcn.experiments.findings import Findings, Rival
+from bigcn.experiments.findings import OURS, Findings, Rival
 from bigcn.experiments.paper import Experiment, Series
 from bigcn.nn.registry import title_of
 from bigcn.report.styles import OKABE_ITO, style_of
@@ -23,30 +23,30 @@ _COLUMNS = 3
 _LOOKS = ("bigcn:published", "bigcn", "appnp", "gcn", "gat", "gdc", "sage", "sgc", "gin", "mlp")
 #: Ten models stand in a figure: wine, brown and grey are beside the seven.
 _COLOURS = (*(colour for _, colour, _, _ in OKABE_ITO), "#882255", "#8C510A", "#8C8C8C")
-#: Whose line is the heaviest, by its place among the looks.
-_OURS = _LOOKS.index("bigcn")
-#: How far below all that others ever reach a curve must lie for a panel not to stretch down to it, as a share of what
-#: they take up themselves.
-_FAR_BELOW = 0.5
+#: How far below all that others ever reach a curve must lie for a panel not to stretch down to it: as a share of what
+#: they take up themselves, and in points.
+_FAR_BELOW, _POINTS_BELOW = 0.5, 5.0
 
 
 class Curve(NamedTuple):
-    """A line of a panel: where, and how high."""
+    """A line of a panel: where, how high, and whether it is the heaviest."""
 
     label: str
     style: int
     where: list[float]
     mean: list[float]
     std: list[float]
+    heavy: bool = False
 
 
 class Panel(NamedTuple):
-    """A panel: its title, what its axes are, and its lines."""
+    """A panel: its title, what its axes are, its lines, and whether it may end above some of them."""
 
     title: str
     across: str
     up: str
     curves: list[Curve]
+    cuts: bool = False
 
 
 def panels(findings: Findings, experiment: Experiment) -> list[Panel]:
@@ -115,21 +115,22 @@ def _draw(axes: Axes, panel: Panel) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", alpha=0.25)
     for curve in panel.curves:
-        style, colour, ours = style_of(curve.style), _COLOURS[curve.style % len(_COLOURS)], curve.style == _OURS
+        style, colour = style_of(curve.style), _COLOURS[curve.style % len(_COLOURS)]
         (line,) = axes.plot(
             *(curve.where, curve.mean),
             color=colour,
             marker=style.marker,
             markersize=4,
-            linewidth=2.2 if ours else 1.2,
-            zorder=3 if ours else 2,
+            linewidth=2.2 if curve.heavy else 1.2,
+            zorder=3 if curve.heavy else 2,
         )
         line.set_label(curve.label)
         if style.dashes:
             line.set_dashes([length / 2 for length in style.dashes])
         low, high = ([m + sign * s for m, s in zip(curve.mean, curve.std, strict=True)] for sign in (-1, 1))
         axes.fill_between(curve.where, low, high, color=colour, alpha=0.12, linewidth=0)
-    _cut(axes, panel.curves)
+    if panel.cuts:
+        _cut(axes, panel.curves)
     ticks = sorted({place for curve in panel.curves for place in curve.where})
     if ticks[0] > 0 and ticks[-1] / ticks[0] > 50:
         axes.set_xscale("log")
@@ -147,7 +148,7 @@ def _cut(axes: Axes, curves: list[Curve]) -> None:
     lowest = sorted(curves, key=lambda curve: max(curve.mean))
     for count in range(len(lowest) // 2, 0, -1):
         low, high = (end(end(curve.mean) for curve in lowest[count:]) for end in (min, max))
-        if low - max(lowest[count - 1].mean) > _FAR_BELOW * (high - low):
+        if low - max(lowest[count - 1].mean) > max(_FAR_BELOW * (high - low), _POINTS_BELOW):
             break
     else:
         return
@@ -166,10 +167,11 @@ def _over_amounts(findings: Findings, experiment: Experiment, series: Series) ->
         rival = Rival(contender.name, contender.tuning)
         found = [findings.cell(experiment.name, series, rival, value) for value in series.values]
         style = _LOOKS.index(contender.name) if contender.name in _LOOKS else place
-        curves.append(_curve(contender.title, style, [(c.value or 0.0, c) for c in found if c is not None]))
+        curve = _curve(contender.title, style, [(c.value or 0.0, c) for c in found if c is not None])
+        curves.append(curve._replace(heavy=rival == OURS))
     several = len({other.case for other in experiment.series}) > 1
     title = dataset_title(series.graph) + (f", {series.case.replace('-', ' ')}" if several else "")
-    return Panel(title, amount(series.case), _score(series), [curve for curve in curves if curve.where])
+    return Panel(title, amount(series.case), _score(series), [curve for curve in curves if curve.where], cuts=True)
 
 
 def _over_settings(findings: Findings, experiment: Experiment) -> Panel:

@@ -10,7 +10,7 @@ from bigcn.report.results_closeness import closeness_section
 from bigcn.report.results_cost import cost_section, costs
 from bigcn.report.results_default import default_section
 from bigcn.report.results_figures import case_title
-from bigcn.report.results_opening import CLAIMS_INTRO, NOTES, POOL, opening
+from bigcn.report.results_opening import CLAIMS_INTRO, POOL, note, opening
 from bigcn.report.results_overview import overview_section
 from bigcn.report.words import dataset_title
 
@@ -18,22 +18,24 @@ TABLES = ("node-table", "link-table")
 _BESIDE = f"Ours, in brackets the published number and the difference; {tables.FAR} beyond {tables.REACH:g} points.\n"
 
 
-def results_page(findings: Findings, figures: Mapping[str, str]) -> str:
+def results_page(findings: Findings, figures: Mapping[str, str], folder: str = "results") -> str:
     """Returns the page as Markdown.
 
     Args:
         findings (Findings): What was measured.
         figures (Mapping): Where the figure of an experiment lies, seen from the page, by name.
+        folder (str, optional): Where its tables are. (default: :obj:`"results"`)
     """
     experiments, stores = findings.work.experiments, costs(findings.work)
-    parts = [opening(findings), overview_section(findings), closeness_section(findings, stores), _claims(findings)]
+    parts = [opening(findings, folder), overview_section(findings)]
+    parts += [closeness_section(findings, stores), _claims(findings)]
     for experiment in experiments:
-        body = _section(findings, experiment)
+        body = _section(findings, experiment, folder)
         if body:
             # A table has its published numbers even where nothing has run, so its figure may still be missing.
             picture = f"![{experiment.title}]({figures[experiment.name]})\n" if experiment.name in figures else ""
-            note = NOTES.get(experiment.name, "")
-            parts.append(_joined(f"## {experiment.title} (`{experiment.name}`)\n", picture, note, body))
+            heading = f"## {experiment.title} (`{experiment.name}`)\n"
+            parts.append(_joined(heading, picture, note(experiment.name, folder), body))
     parts += [_few_links(findings), default_section(findings), POOL]
     return _joined(*parts, _missing(findings), cost_section(findings.work, stores))
 
@@ -56,7 +58,7 @@ def _claims(findings: Findings) -> str:
         if verdict.state == "not run":
             waiting[claim.topic] = waiting.get(claim.topic, 0) + 1
     left = "; ".join(f"{tables.escaped(topic)} ({count})" for topic, count in waiting.items())
-    ours = [verdict for claim, verdict in verdicts if claim.ours and verdict.state != "not run"]
+    ours = [verdict for claim, verdict in verdicts if claim.ours]
     intro = CLAIMS_INTRO.format(
         confirmed=states.count("confirmed"),
         refuted=states.count("not confirmed"),
@@ -72,7 +74,7 @@ def _claims(findings: Findings) -> str:
     )
 
 
-def _section(findings: Findings, experiment: Experiment) -> str:
+def _section(findings: Findings, experiment: Experiment, folder: str) -> str:
     if experiment.name in TABLES:
         return _published(findings, experiment)
     if not findings.cells(experiment.name):
@@ -80,7 +82,7 @@ def _section(findings: Findings, experiment: Experiment) -> str:
     if experiment.name == "fixed-learnable":
         return _fixed_learnable(findings, experiment)
     if experiment.figure:
-        return _noise(findings, experiment)
+        return _noise(findings, experiment, folder)
     if experiment.name in ("sensitivity-p-lambda", "depth", "depth-link"):
         sign = "=" if experiment.name == "sensitivity-p-lambda" else "@"
         title = _graph_and_amount if experiment.name == "depth-link" else case_title
@@ -127,11 +129,11 @@ def _fixed_learnable(findings: Findings, experiment: Experiment) -> str:
     return _joined(*parts, f"### Outside {tables.REACH:g} points\n" if far else "", far)
 
 
-def _noise(findings: Findings, experiment: Experiment) -> str:
+def _noise(findings: Findings, experiment: Experiment, folder: str) -> str:
     shown = {dataset_title(s.graph): tables.noise_table(findings, experiment, s) for s in experiment.series}
     gaps = tables.gaps_table(findings, experiment)
     spread = (
-        f"Means; standard deviations, shaded in the figure, are in `results/{experiment.name}.csv`. Best in bold\n"
+        f"Means; standard deviations, shaded in the figure, are in `{folder}/{experiment.name}.csv`. Best in bold\n"
         "among what has run. BiGCN without a further word is our form.\n"
     )
     return _joined(_each(shown, spread), "### Averaged over all amounts\n" if gaps else "", gaps or "")
