@@ -25,7 +25,7 @@ from bigcn.experiments.process_executor import ProcessExecutor
 from bigcn.experiments.reproduction import Reproduction
 from bigcn.experiments.setting import Setting
 from bigcn.experiments.store import RunStore
-from common import RESULTS, added, hosts_of, store
+from common import RESULTS, added, made_by, store
 
 GRAPHS = ("none", "uniform+code+feature=1", "spectral")
 
@@ -226,15 +226,15 @@ def main() -> None:
     parser.add_argument("--stored", action="store_true", help="run nothing")
     options = parser.parse_args()
     known = json.loads((RESULTS / f"{NAME}.json").read_text())
-    rows, hosts = known["rows"], known["hosts"]
+    rows = known["rows"]
     if not options.stored:
         options.store.parent.mkdir(parents=True, exist_ok=True)
         with RunStore(options.store) as runs, ProcessExecutor(options.processes) as executor:
             experiments = [experiment(case, options.only) for case in ("clean", "noise-level", "structure-mistakes")]
             work = Reproduction(experiments, runs, Setting(options.device, CHOICE_SEEDS))
             work.run(executor=executor)
-            rows, hosts = added(rows, rows_of(work), ("graph", "case", *KEYS)), hosts_of(runs, hosts)
-        print(f"stored in results/{store(NAME, 'python benchmarks/candidate_forms.py', rows, hosts).name}")
+            rows, made = added(rows, rows_of(work), ("graph", "case", *KEYS)), made_by(runs, known)
+        print(f"stored in results/{store(NAME, 'python benchmarks/candidate_forms.py', rows, made).name}")
     everything, behind = how_far(rows)
     print(f"{len({candidate[:-1] for candidate in everything})} forms, {len(rows)} scores")
     used = [everything.index(candidate) for candidate in pool_in_use() if candidate in everything]

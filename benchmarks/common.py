@@ -14,15 +14,15 @@ from bigcn.experiments.store import RunStore
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 
 
-def store(name: str, command: str, rows: list[dict[str, Any]], hosts: list[dict[str, str]] | None = None) -> Path:
-    """Writes rows to the results folder with the machines (by default this one) and versions that made them."""
+def store(name: str, command: str, rows: list[dict[str, Any]], made: dict[str, list[Any]] | None = None) -> Path:
+    """Writes rows to the results folder with the machines and versions (by default those of now) that made them."""
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
+    now = {"hosts": [this_host()], "versions": current_versions()}
     record = {
         "command": command,
         "measured": utc_now(),
-        "hosts": hosts or [this_host()],
-        "versions": current_versions(),
+        **(made or now),
         "rows": rows,
     }
     path.write_text(json.dumps(record, indent=2) + "\n")
@@ -34,11 +34,14 @@ def added(stored: list[dict[str, Any]], new: list[dict[str, Any]], keys: tuple[s
     return list({tuple(row[key] for key in keys): row for row in [*stored, *new]}.values())
 
 
-def hosts_of(runs: RunStore, known: list[dict[str, str]]) -> list[dict[str, str]]:
-    """Returns the machines that are known and those of the runs of a store, which may have been other processes."""
-    hosts = {tuple(sorted(host.items())): host for host in known}
-    hosts |= {tuple(sorted(result.host.items())): result.host for _, result in runs.rows()}
-    return list(hosts.values())
+def made_by(runs: RunStore, known: dict[str, Any]) -> dict[str, list[Any]]:
+    """Returns the machines and versions that are known and those of the runs of a store, each once."""
+    results = [result for _, result in runs.rows()]
+    found = {"hosts": [result.host for result in results], "versions": [result.versions for result in results]}
+    return {
+        name: list({tuple(sorted(one.items())): one for one in [*known.get(name, []), *new]}.values())
+        for name, new in found.items()
+    }
 
 
 def this_host() -> dict[str, str]:

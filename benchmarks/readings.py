@@ -11,6 +11,7 @@ No code is public for the first two. A reading is judged by all published number
 
 import argparse
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import product
@@ -28,7 +29,7 @@ from bigcn.experiments.published import published_number
 from bigcn.experiments.records import RunSpec
 from bigcn.experiments.specs import METRICS, make_run
 from bigcn.experiments.store import RunStore
-from common import RESULTS, added, hosts_of, store
+from common import RESULTS, added, made_by, store
 
 NAME = "readings"
 KEYS = ("about", "reading", "graph", "case", "value")
@@ -61,10 +62,23 @@ class Reading(NamedTuple):
 def of_links() -> Iterator[Reading]:
     """Gives readings of link prediction."""
     places = tuple((Series("link", graph), None) for graph in LINK_GRAPHS)
+    released = {"init": "released"}  # as in the code for nodes, where nothing else is said
     for operator, negatives, decay in product(("code", "text"), ("fresh", "fixed"), (0.0, 5e-4, 2e-3, 7e-3)):
         words = f"{operator} form, {negatives} negatives, weight decay {decay:g}"
         model = f"bigcn:published+{operator}"
-        yield Reading("links", words, PUBLISHED.name, places, model, {}, {"weight_decay": decay}, negatives)
+        yield Reading("links", words, PUBLISHED.name, places, model, released, {"weight_decay": decay}, negatives)
+    # The text has a penalty on every layer's graph, and says nothing of initial values.
+    others: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+        "penalty on both layers": (released | {"penalty_layers": "all"}, {}),
+        "no penalty": (released, {"penalty": 0.0}),
+        "initial values of PyG's layers": ({"init": "glorot"}, {}),
+        "no dropout": (released | {"dropout": 0.0}, {}),
+    }
+    for words, (settings, training) in others.items():
+        words = f"code form, fresh negatives, weight decay 0.0005, {words}"
+        yield Reading("links", words, PUBLISHED.name, places, "bigcn:published+code", settings, training)
+    words = "code form, fixed negatives, weight decay 0.0005, initial values of PyG's layers"
+    yield Reading("links", words, PUBLISHED.name, places, "bigcn:published+code", {"init": "glorot"}, {}, "fixed")
     for negatives in ("fresh", "fixed"):
         yield Reading("links of GCN", f"{negatives} negatives", "gcn", places, "gcn", {}, {}, negatives)
 
@@ -153,24 +167,32 @@ def main() -> None:
     parser.add_argument("--store", type=Path, default=Path("runs/readings.sqlite"), help="runs that are there count")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--about", choices=READINGS, help="only these; what results/ has of others stays")
+    parser.add_argument("--only", default="", help="only readings whose words match this regular expression")
     parser.add_argument("--processes", type=int, default=1, help="how many train at once")
     parser.add_argument("--stored", action="store_true", help="print the table of what results/ has")
     options = parser.parse_args()
     known = json.loads((RESULTS / f"{NAME}.json").read_text(encoding="utf-8"))
-    rows, hosts = known["rows"], known["hosts"]
+    rows = known["rows"]
     if options.stored:
         print_table(rows)
         return
-    some = [reading for about in READINGS if options.about in (None, about) for reading in READINGS[about]()]
+    some = [
+        reading
+        for about in READINGS
+        if options.about in (None, about)
+        for reading in READINGS[about]()
+        if re.search(options.only, reading.words)
+    ]
+    part = bool(options.about or options.only)
     options.store.parent.mkdir(parents=True, exist_ok=True)
     with RunStore(options.store) as kept, ProcessExecutor(options.processes) as executor:
         runs = [specs(reading, options.device, SEEDS) for reading in some]
         execute([spec for one in runs for spec in one.values()], kept, executor=executor)
         new = [row for reading, one in zip(some, runs, strict=True) for row in rows_of(reading, one, kept)]
-        hosts = hosts_of(kept, hosts if options.about else [])
-    rows = added(rows, new, KEYS) if options.about else new
+        made = made_by(kept, known if part else {})
+    rows = added(rows, new, KEYS) if part else new
     print_table(rows)
-    print(f"stored in results/{store(NAME, 'python benchmarks/readings.py', rows, hosts).name}")
+    print(f"stored in results/{store(NAME, 'python benchmarks/readings.py', rows, made).name}")
     if lost := sum(len(reading.places) for reading in some) - len(new):
         print(f"{lost} numbers lack: not all of their runs ended well")
 
