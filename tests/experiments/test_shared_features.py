@@ -20,8 +20,9 @@ from bigcn.experiments.shared_features import SharedFeatures, shared_folder
 
 @pytest.fixture(autouse=True)
 def room(monkeypatch):
-    """There is room, however full the disk of the tests is."""
+    """There is room, however full the disk and the memory of the tests are."""
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(total=10**9, free=10**9))
+    monkeypatch.setattr(shared_features, "_memory", lambda: (10**9, 10**9))
 
 
 def specs(case, value):
@@ -57,8 +58,17 @@ def test_who_writes_into_features_leaves_those_of_others(tmp_path):
     assert shared.get("b", lambda: torch.zeros(1)).eq(0).all()
 
 
-def test_where_there_is_no_room_nothing_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(total=100, free=60))
+@pytest.mark.parametrize(
+    ("total", "free", "memory", "available"),
+    [
+        pytest.param(100, 60, 10**9, 10**9, id="the place is half full"),
+        pytest.param(1000, 910, 400, 400, id="a quarter of the memory is taken"),
+        pytest.param(1000, 1000, 200, 110, id="half of the memory is in use"),
+    ],
+)
+def test_where_there_is_no_room_nothing_is_kept(tmp_path, monkeypatch, total, free, memory, available):
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(total=total, free=free))
+    monkeypatch.setattr(shared_features, "_memory", lambda: (memory, available))
     shared = SharedFeatures(tmp_path)
     assert shared.get("a", lambda: torch.ones(3, 2)).eq(1).all()
     assert list(tmp_path.iterdir()) == []
@@ -90,6 +100,14 @@ def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(shared_features, "save_file", fails)
     assert SharedFeatures(tmp_path).get("a", lambda: torch.ones(3, 2)).eq(1).all()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not shared_features.IN_MEMORY.is_dir(), reason="keeps no files in memory")
+def test_memory_is_that_of_the_machine(monkeypatch):
+    monkeypatch.undo()
+    total, available = shared_features._memory()
+    assert total == pytest.approx(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), rel=0.1)
+    assert 0 < available < total
 
 
 def test_a_full_memory_is_not_shared(tmp_path, monkeypatch):
@@ -125,7 +143,7 @@ from bigcn.experiments.comparison import Comparison
 from bigcn.experiments.execution import make_units
 from bigcn.experiments.process_executor import ProcessExecutor
 
-shared_features.IN_MEMORY, shared_features.LEFT_FREE = Path(sys.argv[1]), 0
+shared_features.IN_MEMORY, shared_features._has_room = Path(sys.argv[1]), lambda folder, size: True
 if __name__ == "__main__":
     specs = Comparison(
         dataset="digits", models=("sgc",), case="noise-level", values=(0.1, 0.2), training={"max_epochs": 2}

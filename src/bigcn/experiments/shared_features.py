@@ -14,8 +14,9 @@ from torch import Tensor
 
 #: Where the operating system keeps files in memory.
 IN_MEMORY = Path("/dev/shm")
-#: The share of that room which is left to others.
-LEFT_FREE = 0.5
+#: The share of that room, and of the machine's memory, which is left to others and to the processes themselves, and the
+#: most of the memory that such files may take: processes grow after the first of them are there.
+LEFT_FREE, SHARE = 0.5, 0.25
 _PREFIX, _LOCK = "bigcn-features-", "in-use"
 
 
@@ -76,11 +77,27 @@ class SharedFeatures:
     def _write(self, path: Path, features: Tensor) -> None:
         unfinished = path.with_suffix(f".{os.getpid()}")
         try:
-            room = shutil.disk_usage(path.parent)
-            if room.free - features.numel() * features.element_size() < LEFT_FREE * room.total:
+            if not _has_room(path.parent, features.numel() * features.element_size()):
                 return
             save_file({"x": features.contiguous()}, unfinished)
             unfinished.replace(path)  # so that nobody reads half of it
         except (OSError, SafetensorError):  # the folder is gone or full, and the features are there without it
             with suppress(OSError):
                 unfinished.unlink(missing_ok=True)
+
+
+def _has_room(folder: Path, size: int) -> bool:
+    """Tells whether so many bytes more may be kept in memory."""
+    room, (total, available) = shutil.disk_usage(folder), _memory()
+    return (
+        room.free - size >= LEFT_FREE * room.total
+        and room.total - room.free + size <= SHARE * total
+        and available - size >= LEFT_FREE * total
+    )
+
+
+def _memory() -> tuple[float, float]:
+    """Returns how many bytes of memory the machine has, and how many of them are available."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    numbers = {name: 1024.0 * float(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines)}
+    return numbers["MemTotal"], numbers["MemAvailable"]
