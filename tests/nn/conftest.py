@@ -127,7 +127,7 @@ def oracle():
     )
 
 
-def graph(num_nodes, pairs, generator=None, isolated=0):
+def random_graph(num_nodes, pairs, generator=None, isolated=0):
     """A random undirected graph without loops, the last nodes isolated."""
     reach = max(num_nodes - isolated, 0)
     if reach < 2:
@@ -140,7 +140,15 @@ def graph(num_nodes, pairs, generator=None, isolated=0):
 
 @pytest.fixture(scope="session")
 def make_graph():
-    return graph
+    return random_graph
+
+
+@pytest.fixture
+def graph():
+    """Features and edges of 24 nodes, of which two are isolated and one has a self-loop."""
+    edges = random_graph(24, 60, torch.Generator().manual_seed(1), isolated=2).unique(dim=1)
+    edges = torch.cat([edges, torch.tensor([[3], [3]])], dim=1)
+    return torch.randn(24, 9, generator=torch.Generator().manual_seed(2)), edges
 
 
 @pytest.fixture(scope="session")
@@ -189,6 +197,6 @@ def small_inputs():
     """Makes features and edges of nine nodes for the small layer."""
 
     def make(dtype=torch.float32):
-        return torch.randn(9, 5, dtype=dtype), graph(9, 13, isolated=1)
+        return torch.randn(9, 5, dtype=dtype), random_graph(9, 13, isolated=1)
 
     return make
