@@ -233,7 +233,7 @@ def main() -> None:
             experiments = [experiment(case, options.only) for case in ("clean", "noise-level", "structure-mistakes")]
             work = Reproduction(experiments, runs, Setting(options.device, CHOICE_SEEDS))
             work.run(executor=executor)
-            rows, made = added(rows, rows_of(work), ("graph", "case", *KEYS)), made_by(runs, known)
+            rows, made = added(rows, rows_of(work), ("graph", "case", *KEYS)), made_by(work.used().values(), known)
         print(f"stored in results/{store(NAME, 'python benchmarks/candidate_forms.py', rows, made).name}")
     everything, behind = how_far(rows)
     print(f"{len({candidate[:-1] for candidate in everything})} forms, {len(rows)} scores")

@@ -2,14 +2,13 @@
 
 import json
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from bigcn.experiments.records import current_versions, describe_host, utc_now
-from bigcn.experiments.store import RunStore
+from bigcn.experiments.records import RunResult, current_versions, describe_host, utc_now
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 
@@ -34,9 +33,9 @@ def added(stored: list[dict[str, Any]], new: list[dict[str, Any]], keys: tuple[s
     return list({tuple(row[key] for key in keys): row for row in [*stored, *new]}.values())
 
 
-def made_by(runs: RunStore, known: dict[str, Any]) -> dict[str, list[Any]]:
-    """Returns the machines and versions that are known and those of the runs of a store, each once."""
-    results = [result for _, result in runs.rows()]
+def made_by(results: Iterable[RunResult], known: dict[str, Any]) -> dict[str, list[Any]]:
+    """Returns the machines and versions that are known and those of some runs, each once."""
+    results = list(results)
     found = {"hosts": [result.host for result in results], "versions": [result.versions for result in results]}
     return {
         name: list({tuple(sorted(one.items())): one for one in [*known.get(name, []), *new]}.values())

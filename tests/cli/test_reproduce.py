@@ -75,10 +75,13 @@ def test_mistakes_are_one_sentence(bigcn, words, sentence):
 def test_a_folder_that_cannot_be_written_is_said_before_anything_runs(bigcn, monkeypatch):
     monkeypatch.setattr("bigcn.cli.reproduce._carry_out", lambda *_: pytest.fail("it ran"))
     Path("taken").write_text("no folder")
-    outcome = bigcn("reproduce", *QUICK, "--results", "taken/results")
-    assert outcome.code == 2
-    assert "taken" in outcome.err
-    assert "Traceback" not in outcome.err
+    Path("folder").mkdir()
+    for words in (("--results", "taken/results"), ("--page", "folder"), ("--page", "taken/page.md")):
+        outcome = bigcn("reproduce", *QUICK, *words)
+        assert outcome.code == 2
+        assert words[1].partition("/")[0] in outcome.err
+        assert "Traceback" not in outcome.err
+        assert not Path("results").exists()
 
 
 def test_plan_runs_nothing(bigcn):
@@ -182,6 +185,24 @@ def test_page_can_be_left(bigcn):
     assert Path("elsewhere/sensitivity-k.csv").exists()
     assert not Path("docs").exists()
     assert not Path("none").exists()
+
+
+def test_links_lead_somewhere_and_no_folder_of_this_machine_is_named(bigcn, tmp_path):
+    fill(Path("runs/reproduce.sqlite"), "cpu")
+    for words in ((), ("--page", "other/page.md"), ("--results", str(tmp_path / "results")), ("--results", "mine")):
+        outcome = bigcn("reproduce", "all", "--report", *words)
+        assert outcome.code == 0, outcome.err
+        page = Path(outcome.out.splitlines()[-1].removeprefix("wrote "))
+        assert page.as_posix() == {"--page": "other/page.md", "--results": "mine/results.md"}.get(
+            words[0] if words and words[-1] != str(tmp_path / "results") else "", "docs/results.md"
+        )
+        text = page.read_text()
+        assert str(tmp_path) not in text
+        assert "](reproduce.md)" not in text
+        assert "see `docs/reproduce.md`" in text
+    Path("docs/reproduce.md").write_text("# Reproduce\n")
+    bigcn("reproduce", "all", "--report")
+    assert "see [reproduce.md](reproduce.md)" in Path("docs/results.md").read_text()
 
 
 def test_tables_stand_for_a_store_that_is_gone(bigcn):

@@ -72,6 +72,16 @@ def test_a_final_is_as_old_as_the_oldest_of_its_runs(tmp_path):
     assert found.validation(CORA, None, GCN, final=True, since="2026-03-02") is None
 
 
+def test_what_ran_here_goes_before_an_older_final(tmp_path):
+    found = known(written(tmp_path, Validated(0.8, "2026-03-01"), Validated(0.7, "2026-03-01")))
+    assert found.validation(CORA, None, GCN, final=True) == Validated(0.7, "2026-03-01")
+    remember(found, found.seeds(further=True), 0.6)
+    for since in ("", "2026-03-01"):
+        assert found.validation(CORA, None, GCN, final=True, since=since) == Validated(
+            pytest.approx(0.66), "2026-03-02"
+        )
+
+
 def test_finalists_run_with_the_seeds_that_the_others_have_not():
     found = known(Record())
     assert found.seeds(further=False) + found.seeds(further=True) == SEEDS

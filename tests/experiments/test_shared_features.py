@@ -5,7 +5,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -100,6 +102,31 @@ def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(shared_features, "save_file", fails)
     assert SharedFeatures(tmp_path).get("a", lambda: torch.ones(3, 2)).eq(1).all()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_who_writes_at_the_same_time_does_not_find_the_same_room(tmp_path, monkeypatch):
+    size, most = 2**16, 3
+    monkeypatch.setattr(
+        shared_features, "_has_room", lambda folder, size: len(list(folder.glob("*.safetensors"))) < most
+    )
+    together = threading.Barrier(8)
+
+    def make():
+        together.wait()
+        return torch.ones(size)
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda key: SharedFeatures(tmp_path).get(key, make), range(8)))
+    assert all(x.eq(1).all() for x in found)
+    assert len(list(tmp_path.glob("*.safetensors"))) == most
+
+
+@pytest.mark.parametrize("text", ["", "MemTotal: 5 kB\n", "MemTotal:\n", "MemTotal: 5 kB\nMemAvailable: some\n"])
+def test_a_machine_that_does_not_say_how_much_memory_it_has_shares_nothing(tmp_path, monkeypatch, text):
+    monkeypatch.undo()
+    monkeypatch.setattr(Path, "read_text", lambda self: text)
+    assert SharedFeatures(tmp_path).get("a", lambda: torch.ones(3, 2)).eq(1).all()
+    assert not list(tmp_path.glob("*.safetensors"))
 
 
 @pytest.mark.skipif(not shared_features.IN_MEMORY.is_dir(), reason="keeps no files in memory")

@@ -114,11 +114,15 @@ def reproduce(
                 print_json(counts | {"seconds": estimate})
             return
         if page is None:
-            page = PAGE if results == RESULTS else results / PAGE.name
+            page = PAGE if results.resolve() == RESULTS.resolve() else results / PAGE.name
         if str(page) == "none":
             page = None
-        for folder in (results, *(() if page is None else (page.parent,))):
-            _check_writable(folder)  # rather before hours of runs than after them
+        # Rather before hours of runs than after them.
+        _check_writable(results)
+        if page is not None:
+            if page.is_dir():
+                raise ValueError(f"'--page' names a folder, {page}; name a file in it")
+            _check_writable(page.parent)
         if not report:
             memory = None if max_memory is None else int(max_memory * 2**30)
             with workers as started:
@@ -129,7 +133,10 @@ def reproduce(
         everything = work.about(list(EXPERIMENTS.values()))
         written = write_reproduction(everything, results, page)
         if gone := record.left_out(everything.cells()) if record.cells else 0:
-            errors.print(f"{plural(gone, 'row')} of older tables had no place: their models or candidates are no more")
+            errors.print(
+                f"{plural(gone, 'row')} of older tables had no place: their models or candidates are no more, or "
+                "others of their candidates are reported there"
+            )
     if as_json:
         print_json({"rows": work.rows()})
         return
@@ -168,8 +175,9 @@ def _carry_out(
 
 
 def _check_writable(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    with TemporaryFile(dir=folder):
+    """Refuses a folder that cannot be written to, or made; it is not made yet."""
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    with TemporaryFile(dir=there):
         pass
 
 

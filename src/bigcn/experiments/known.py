@@ -111,15 +111,13 @@ class KnownRuns:
             since (str, optional): The day before which what is recorded does not count. (default: all does)
         """
         seeds = self.setting.seeds if final else self.setting.choice_seeds
-        found = self._validation_here(series, value, candidate, seeds)
-        found = found or self.record.validation(series, value, candidate, final=final, since=since)
-        if found is not None or not final:
+        if (found := self._validation_here(series, value, candidate, seeds)) is not None:
             return found
-        # The first seeds may stand in a table while the others have run here.
+        # The first seeds may stand in a table while the others have run here: later than what it has over all seeds.
         first = self.record.validation(series, value, candidate, since=since)
-        rest = self._validation_here(series, value, candidate, self.seeds(further=True))
+        rest = self._validation_here(series, value, candidate, self.seeds(further=True)) if final else None
         if first is None or rest is None:
-            return None
+            return self.record.validation(series, value, candidate, final=final, since=since)
         counts = [len(self.seeds(further=further)) for further in (False, True)]
         mean = float(np.average([first.mean, rest.mean], weights=counts))
         return Validated(round(mean, 6), max(first.ran, rest.ran))

@@ -1,10 +1,13 @@
 """What the tables of the results hold of earlier runs, so that a store that is gone is no loss."""
 
 import csv
+import io
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -130,9 +133,22 @@ def _check_costs(costs: Any) -> None:
         for store in costs
     ):
         raise ValueError("it must be a list of what stores took")
-    for counts in (counts for store in costs for counts in (store["all"], *store["experiments"].values())):
-        if not isinstance(counts, dict) or not all(isinstance(value, int | float) for value in counts.values()):
+    for store in costs:
+        if not all(isinstance(text, str) for text in (*store["hosts"], *store["versions"])):
+            raise ValueError("machines and versions must be texts")
+        standing = store.get("standing", {"all": 0, "experiments": {}})
+        if not isinstance(standing, dict) or not isinstance(standing.get("experiments"), dict):
+            raise ValueError("what stands of a store must be numbers by experiment")
+        counts = [store["all"], *store["experiments"].values()]
+        if not all(isinstance(count, dict) and count.get("runs") for count in counts):
+            raise ValueError("what a store took must have a number of runs")
+        numbers = [*(value for count in counts for value in count.values()), standing.get("all")]
+        if not all(_is_amount(value) for value in (*numbers, *standing["experiments"].values())):
             raise ValueError("what a store took must be numbers")
+
+
+def _is_amount(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value) and value >= 0
 
 
 @contextmanager
@@ -149,15 +165,27 @@ def _rows(path: Path) -> list[dict[str, str]]:
     """Reads a table, which is written again from what was read: what is not understood would be lost."""
     if not path.exists():
         return []
-    with path.open(newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        rows = list(reader)
+    text = path.read_text(encoding="utf-8")
+    if not text.endswith("\n"):
+        raise ValueError("its last line does not end; was the file cut off?" if text else "it is empty")
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    rows = list(reader)
     if strange := set(reader.fieldnames or ()) - {*COLUMNS, *CANDIDATE_COLUMNS, CAP}:
         raise ValueError(f"it has a column {min(strange)!r}, which results do not have")
     for number, row in enumerate(rows, start=1):
         if None in row or None in row.values():
             raise ValueError(f"row {number} has more or fewer fields than there are columns; was the file cut off?")
+        for day in filter(None, (row.get("ran"), row.get("final_ran"))):
+            _check_day(day)
     return rows
+
+
+def _check_day(text: str) -> None:
+    """Refuses what is no day, as in 2026-11-18: days are compared as texts."""
+    with suppress(ValueError):
+        if date.fromisoformat(text).isoformat() == text:
+            return
+    raise ValueError(f"a day must be like 2026-11-18 (got {text!r})")
 
 
 def _validated(row: Mapping[str, str], mean: str = "validation", ran: str = "ran") -> Validated:

@@ -1,4 +1,4 @@
-"""Carrying out the experiments of :mod:`bigcn.experiments.paper`: the plan, the choice on validation data, the rows."""
+"""Carrying out the experiments of :mod:`bigcn.experiments.paper`: the plan, the runs, the rows."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -10,16 +10,17 @@ import numpy as np
 
 from bigcn.experiments.cells import Cell
 from bigcn.experiments.contenders import Candidate, Contender
+from bigcn.experiments.decisions import Decisions
 from bigcn.experiments.execution import Executor, execute
 from bigcn.experiments.known import KnownRuns
 from bigcn.experiments.paper import FINALISTS, Experiment, Series
-from bigcn.experiments.recorded import Record, Validated, candidate_row
+from bigcn.experiments.recorded import Record, candidate_row
 from bigcn.experiments.records import RunResult, RunSpec
 from bigcn.experiments.setting import Setting
 from bigcn.experiments.store import RunStore
 
 
-class Reproduction:
+class Reproduction(Decisions):
     """Some of the experiments, and what is known of them.
 
     Args:
@@ -34,16 +35,15 @@ class Reproduction:
     def __init__(
         self, experiments: Sequence[Experiment], store: RunStore, setting: Setting, record: Record | None = None
     ) -> None:
-        self.experiments, self.store, self.setting = list(experiments), store, setting
-        self.record = Record() if record is None or setting.is_short else record
-        self.known = KnownRuns(store, setting, self.record)
-        self._trusting, self._since = False, ""
+        found = Record() if record is None or setting.is_short else record
+        super().__init__(experiments, KnownRuns(store, setting, found))
+        self.store = store
 
     def about(self, experiments: Sequence[Experiment]) -> "Reproduction":
         """Returns what is known about other experiments; both share it."""
         other = object.__new__(Reproduction)
-        other.experiments, other.store, other.setting = list(experiments), self.store, self.setting
-        other.record, other.known, other._trusting, other._since = self.record, self.known, False, ""
+        Decisions.__init__(other, experiments, self.known)
+        other.store = self.store
         return other
 
     def choosing(self) -> list[RunSpec]:
@@ -72,6 +72,13 @@ class Reproduction:
             finalists = self._finalists(series, contender) or contender.among(series.task)
             for candidate, further in _compared(series, contender, finalists):
                 yield series, candidate, further
+
+    def _chosen_from_keys(self) -> set[str]:
+        return {
+            self.known.spec(*series.decided_at, candidate, seed)[1]
+            for series, candidate, further in self._chosen_from()
+            for seed in self.known.seeds(further=further)
+        }
 
     def _reporting(
         self, pick: Callable[[Experiment, Series, Contender], Candidate | None] | None = None
@@ -111,71 +118,6 @@ class Reproduction:
         ]
         other._trusting = True
         return other
-
-    def choice(self, series: Series, contender: Contender) -> Candidate | None:
-        """Returns the candidate that validation chooses, or :obj:`None` if some have not run yet, see
-        :meth:`KnownRuns.choice`.
-        """
-        return self.known.choice(series, contender, self._since)
-
-    def _finalists(self, series: Series, contender: Contender) -> list[Candidate] | None:
-        return self.known.finalists(series, contender, self._since)
-
-    def _planned(self, series: Series, contender: Contender) -> list[Candidate]:
-        """Returns who is to run with all seeds, so far as it is known; by runs alone, where tables are not trusted."""
-        here = self._trusting or self.known.have_run(series, contender.among(series.task), self.setting.choice_seeds)
-        return (self._finalists(series, contender) if here else None) or []
-
-    def _validation(self, series: Series, candidate: Candidate, *, final: bool = False) -> Validated | None:
-        return self.known.validation(*series.decided_at, candidate, final=final, since=self._since)
-
-    def chosen_before(self) -> list[tuple[Series, Contender]]:
-        """Returns where what is reported was chosen from other candidates than those of today: some of these have not
-        run, or the one that validation chooses has not in all its places.
-        """
-        return [
-            (series, contender)
-            for experiment, series, contender in self._contests()
-            if self.record.chosen(experiment, series, contender) is not None
-            and not (
-                self._is_settled(experiment, series, contender)
-                and self._shown(experiment, series, contender) is self._wanted(experiment, series, contender)
-            )
-        ]
-
-    def _is_settled(self, experiment: Experiment, series: Series, contender: Contender) -> bool:
-        """Tells whether it is known what validation chooses: from all candidates, or so long as the record has none of
-        them, from the record. Where it has some, others have come since.
-        """
-        candidates, where = contender.among(series.task), series.decided_at
-        known = (self.record.validation(*where, candidate) is not None for candidate in candidates)
-        if self._since or any(known):
-            return self.choice(series, contender) is not None
-        return self._wanted(experiment, series, contender) is not None
-
-    def _decided(self, experiment: Experiment, series: Series, contender: Contender) -> Candidate | None:
-        """Returns what is to be reported where no candidate has to run first."""
-        if self._trusting and self._is_settled(experiment, series, contender):
-            return self._wanted(experiment, series, contender)
-        planned = self._planned(series, contender)
-        # Where tables are not trusted, finals of the record must not choose before those that are to be run.
-        if self._trusting or len(planned) == 1 or self.known.have_run(series, planned, self.setting.seeds):
-            return self.choice(series, contender) if planned else None
-        return None
-
-    def _wanted(self, experiment: Experiment, series: Series, contender: Contender) -> Candidate | None:
-        """Returns what validation chooses, or had chosen where nothing else is known and old choices count."""
-        chosen = self.choice(series, contender)
-        return chosen if chosen or self._since else self.record.chosen(experiment, series, contender)
-
-    def _shown(self, experiment: Experiment, series: Series, contender: Contender) -> Candidate | None:
-        """Returns what is reported: what validation chooses, and until that has run everywhere, what is recorded."""
-        wanted = self._wanted(experiment, series, contender)
-        before = self.record.chosen(experiment, series, contender)
-        if wanted is None or before is None or wanted is before:
-            return wanted
-        places = ((experiment, series, contender, wanted, value) for value in series.values or (None,))
-        return before if any(self.known.measured(*place) is None for place in places) else wanted
 
     def run(
         self,
@@ -224,8 +166,11 @@ class Reproduction:
 
     def is_decided(self) -> bool:
         """Tells whether all is known that validation chooses from, so that :meth:`missing` is exact."""
-        known = self._is_settled if self._trusting else self._decided
-        return all(known(*contest) for contest in self._contests())
+        if not self._trusting:
+            return all(self._decided(*contest) is not None for contest in self._contests())
+        # Runs of what is reported that are done again may change what validation chooses.
+        to_do = self._reporting().keys() - self.known.runs.keys()
+        return all(self._is_settled(*contest) for contest in self._contests()) and not to_do & self._chosen_from_keys()
 
     def _finals(self, experiment: Experiment, series: Series, contender: Contender) -> int:
         """Returns how many runs with the other seeds there will be before anything is chosen, where it is not known of
@@ -287,12 +232,7 @@ class Reproduction:
 
     def used(self) -> dict[str, RunResult]:
         """Returns the runs that stand behind the experiments, those that validation chose from among them."""
-        chosen_from = _by_key(
-            self.known.spec(*series.decided_at, candidate, seed)
-            for series, candidate, further in self._chosen_from()
-            for seed in self.known.seeds(further=further)
-        )
-        keys = {*chosen_from, *self._reporting(self._wanted), *self._reporting(self._shown)}
+        keys = {*self._chosen_from_keys(), *self._reporting(self._wanted), *self._reporting(self._shown)}
         return {key: self.known.runs[key] for key in sorted(keys) if key in self.known.runs}
 
     def starts(self) -> set[str]:
@@ -313,12 +253,6 @@ class Reproduction:
                 for seed in self.known.seeds(further=further):
                     days.setdefault(self.known.spec(*series.decided_at, candidate, seed)[1], found.ran)
         return Counter(day for key, day in days.items() if key not in self.known.runs)
-
-    def _contests(self) -> Iterator[tuple[Experiment, Series, Contender]]:
-        for experiment in self.experiments:
-            for series in experiment.series:
-                for contender in experiment.contenders:
-                    yield experiment, series, contender
 
 
 def _compared(series: Series, contender: Contender, finalists: Sequence[Candidate]) -> Iterator[tuple[Candidate, bool]]:

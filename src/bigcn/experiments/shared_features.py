@@ -75,20 +75,37 @@ class SharedFeatures:
         return features
 
     def _write(self, path: Path, features: Tensor) -> None:
-        unfinished = path.with_suffix(f".{os.getpid()}")
+        unfinished = path.with_suffix(".new")
         try:
-            if not _has_room(path.parent, features.numel() * features.element_size()):
-                return
-            save_file({"x": features.contiguous()}, unfinished)
-            unfinished.replace(path)  # so that nobody reads half of it
+            with _alone(path.parent):  # so that not all find room at once
+                if not _has_room(path.parent, features.numel() * features.element_size()):
+                    return
+                save_file({"x": features.contiguous()}, unfinished)
+                unfinished.replace(path)  # so that nobody reads half of it
         except (OSError, SafetensorError):  # the folder is gone or full, and the features are there without it
             with suppress(OSError):
                 unfinished.unlink(missing_ok=True)
 
 
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Waits until no thread of any process is writing to a folder."""
+    import fcntl
+
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
 def _has_room(folder: Path, size: int) -> bool:
-    """Tells whether so many bytes more may be kept in memory."""
-    room, (total, available) = shutil.disk_usage(folder), _memory()
+    """Tells whether so many bytes more may be kept in memory; not where nobody says how much there is."""
+    try:
+        room, (total, available) = shutil.disk_usage(folder), _memory()
+    except (KeyError, IndexError, ValueError):
+        return False
     return (
         room.free - size >= LEFT_FREE * room.total
         and room.total - room.free + size <= SHARE * total

@@ -14,6 +14,7 @@ from bigcn.experiments.reproduction import Reproduction
 from bigcn.files import write_bytes, write_text
 from bigcn.report.results_cost import costs
 from bigcn.report.results_figures import figure_of, panels, svg
+from bigcn.report.results_opening import GUIDE
 from bigcn.report.results_page import results_page
 
 
@@ -44,8 +45,15 @@ def write_reproduction(work: Reproduction, results: Path, page: Path | None) -> 
     written += figures.values()
     if page is not None:
         places = {name: _seen_from(path, page) for name, path in figures.items()}
-        written.append(write_text(page, results_page(findings, places, results.as_posix())))
+        guide = GUIDE if (page.parent / "reproduce.md").exists() else "`docs/reproduce.md`"
+        written.append(write_text(page, results_page(findings, places, _named(results), guide)))
     return written
+
+
+def _named(folder: Path) -> str:
+    """Names a folder without telling where on this machine it is."""
+    full, here = folder.resolve(), Path.cwd()
+    return full.relative_to(here).as_posix() if full.is_relative_to(here) else full.name
 
 
 def _write_table(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> Path:

@@ -9,6 +9,7 @@ from bigcn.experiments.closeness import Mark
 from bigcn.experiments.records import RunResult
 from bigcn.experiments.reproduction import Reproduction
 from bigcn.report import results_tables as tables
+from bigcn.report.results_opening import GUIDE
 from bigcn.report.words import duration
 
 _INTRO = """\
@@ -17,7 +18,7 @@ processes shared it. By process, each counts all of its time, so that the sum is
 models that train together is divided among them. A run that several experiments share counts for each, and experiments
 that ran at the same time each count the clock. Where a part of a store was run again later, in another store, the time
 of the first counts in proportion to its runs that still stand. Several processes side by side (`--executor local:14`,
-see [reproduce.md](reproduce.md)) take much less of the clock than one.
+see {guide}) take much less of the clock than one.
 """
 #: What a GPU may take for everything.
 GPU_SECONDS = 3600.0
@@ -25,12 +26,13 @@ GPU_SECONDS = 3600.0
 _COUNTS = ("runs", "gpu_clock", "gpu", "cpu")
 
 
-def cost_section(work: Reproduction, stores: list[dict[str, Any]]) -> str:
+def cost_section(work: Reproduction, stores: list[dict[str, Any]], guide: str = GUIDE) -> str:
     """Returns the time of every experiment and of all together, and what they ran on.
 
     Args:
         work (Reproduction): The experiments.
         stores (list): What :func:`costs` gives.
+        guide (str, optional): What tells more, a name or a link. (default: a link to a page beside it)
     """
     rows: list[list[str]] = []
     for experiment in work.experiments:
@@ -41,7 +43,7 @@ def cost_section(work: Reproduction, stores: list[dict[str, Any]]) -> str:
             rows.append([f"`{experiment.name}`", *_shown(found), command])
     rows.append(["all, each run of a store once", *_shown(_sum(map(_standing, stores))), "`bigcn reproduce all`"])
     heads = ["experiment", "runs", "GPU, by the clock", "GPU, by process", "CPU, by process", "command"]
-    return "\n".join(["## What it took\n", _INTRO, tables.table(heads, rows), _hardware(stores)])
+    return "\n".join(["## What it took\n", _INTRO.format(guide=guide), tables.table(heads, rows), _hardware(stores)])
 
 
 def costs(work: Reproduction) -> list[dict[str, Any]]:

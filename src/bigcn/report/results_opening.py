@@ -5,6 +5,8 @@ from bigcn.experiments.findings import Findings
 from bigcn.experiments.paper import FINALISTS, IN_REACH, SEEDS
 from bigcn.report.words import plural
 
+#: The page that tells how all is run, as a link from beside it.
+GUIDE = "[reproduce.md](reproduce.md)"
 #: Where the candidates of our form came from.
 POOL = """\
 ## How the candidates of our form came about
@@ -39,9 +41,9 @@ experiment on, {ours_confirmed} of which are confirmed.
 _NOTES = {
     "link-table": """\
 Negatives of training are drawn anew in every epoch, for all models; drawn once, as in the code that the paper
-follows, they leave a GCN near its published numbers. Initial values of the published form are those of PyG's layers:
-of what the paper leaves open, this was picked since it comes nearest to its four numbers, so that meeting them is no
-confirmation of its own. Readings and what they give are told in {more}.
+follows, they leave a GCN near its published numbers. Initial values of the published form are those of PyG's layers
+and of the code that the paper follows: of what it leaves open, this was picked since it comes nearest to its four
+numbers, so that meeting them is no confirmation of its own. Readings and what they give are told in {more}.
 """,
     "feature-rate": """\
 With all features (1) these are runs of their own with the settings of the table of clean data: draws on a GPU depend on
@@ -53,15 +55,14 @@ What odd numbers of rounds do at this strength is told in {more}.
 }
 
 
-def note(experiment: str, folder: str) -> str:
+def note(experiment: str, guide: str = GUIDE) -> str:
     """Returns what has to be said beside the numbers of an experiment.
 
     Args:
         experiment (str): Its name.
-        folder (str): Where its tables are.
+        guide (str, optional): What tells more, a name or a link. (default: a link to a page beside it)
     """
-    more = "[reproduce.md](reproduce.md)" if folder == "results" else "`docs/reproduce.md`"
-    return _NOTES.get(experiment, "").format(more=more)
+    return _NOTES.get(experiment, "").format(more=guide)
 
 
 def opening(findings: Findings, folder: str) -> str:

@@ -1,8 +1,9 @@
 """The page with every published number beside ours, every claim, what is missing, and what it took."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from bigcn.experiments.claims import CLAIMS
+from bigcn.experiments.contenders import Contender
 from bigcn.experiments.findings import Findings
 from bigcn.experiments.paper import Experiment, Series
 from bigcn.report import results_tables as tables
@@ -10,21 +11,28 @@ from bigcn.report.results_closeness import closeness_section
 from bigcn.report.results_cost import cost_section, costs
 from bigcn.report.results_default import default_section
 from bigcn.report.results_figures import case_title
-from bigcn.report.results_opening import CLAIMS_INTRO, POOL, note, opening
+from bigcn.report.results_opening import CLAIMS_INTRO, GUIDE, POOL, note, opening
 from bigcn.report.results_overview import overview_section
 from bigcn.report.words import dataset_title
 
 TABLES = ("node-table", "link-table")
+#: What is not there of a choice.
+_CHOSEN_WITHOUT = (
+    "some of the runs that validation chooses by today; what stands in these places was chosen without them."
+)
+_CHOSEN_SINCE = "some of the runs of what validation chooses today; what had been chosen before stands in these places."
+_CHOSEN_FROM = "what validation chose from; what won stands in these places alone."
 _BESIDE = f"Ours, in brackets the published number and the difference; {tables.FAR} beyond {tables.REACH:g} points.\n"
 
 
-def results_page(findings: Findings, figures: Mapping[str, str], folder: str = "results") -> str:
+def results_page(findings: Findings, figures: Mapping[str, str], folder: str = "results", guide: str = GUIDE) -> str:
     """Returns the page as Markdown.
 
     Args:
         findings (Findings): What was measured.
         figures (Mapping): Where the figure of an experiment lies, seen from the page, by name.
         folder (str, optional): Where its tables are. (default: :obj:`"results"`)
+        guide (str, optional): What tells how all is run, a name or a link. (default: a link to a page beside it)
     """
     experiments, stores = findings.work.experiments, costs(findings.work)
     parts = [opening(findings, folder), overview_section(findings)]
@@ -35,9 +43,9 @@ def results_page(findings: Findings, figures: Mapping[str, str], folder: str = "
             # A table has its published numbers even where nothing has run, so its figure may still be missing.
             picture = f"![{experiment.title}]({figures[experiment.name]})\n" if experiment.name in figures else ""
             heading = f"## {experiment.title} (`{experiment.name}`)\n"
-            parts.append(_joined(heading, picture, note(experiment.name, folder), body))
+            parts.append(_joined(heading, picture, note(experiment.name, guide), body))
     parts += [_few_links(findings), default_section(findings), POOL]
-    return _joined(*parts, _missing(findings), cost_section(findings.work, stores))
+    return _joined(*parts, _missing(findings), cost_section(findings.work, stores, guide))
 
 
 def _claims(findings: Findings) -> str:
@@ -198,23 +206,29 @@ def _missing(findings: Findings) -> str:
             )
         parts = (f"{', '.join(graphs)} ({case}): {which}" for (case, which), graphs in places.items())
         lines.append(f"- `{experiment.name}` ({experiment.title}): {'; '.join(parts)}.\n")
-    before: dict[str, dict[str, list[str]]] = {}
-    for series, contender in findings.work.chosen_before():
-        task = " of links" if series.task == "link" else ""
-        split = f" ({series.protocol} split)" if series.protocol else ""
-        kind = f"{series.case.replace('-', ' ')}{task}{split}"
-        before.setdefault(contender.title, {}).setdefault(dataset_title(series.graph), []).append(kind)
+    work = findings.work
+    before = [(work.choice(*place) is None, place) for place in work.chosen_before()]
     lines += [
-        f"- {title}: some of the runs that validation chooses by today; what stands in these places was chosen without "
-        f"them. {_named(graphs)}.\n"
-        for title, graphs in before.items()
+        *_by_model((place for unknown, place in before if unknown), _CHOSEN_WITHOUT),
+        *_by_model((place for unknown, place in before if not unknown), _CHOSEN_SINCE),
+        *_by_model(work.chosen_from_unknown(), _CHOSEN_FROM),
     ]
     done = "Nothing: everything has run.\n"
     return _joined("## What is missing\n", "".join(lines) or done)
 
 
-def _named(graphs: dict[str, list[str]]) -> str:
-    return "; ".join(f"{graph}: {', '.join(kinds)}" for graph, kinds in graphs.items())
+def _by_model(places: Iterable[tuple[Series, Contender]], words: str) -> list[str]:
+    found: dict[str, dict[str, list[str]]] = {}
+    for series, contender in places:
+        task = " of links" if series.task == "link" else ""
+        split = f" ({series.protocol} split)" if series.protocol else ""
+        kind = f"{series.case.replace('-', ' ')}{task}{split}"
+        found.setdefault(contender.title, {}).setdefault(dataset_title(series.graph), []).append(kind)
+    listed = {
+        title: "; ".join(f"{graph}: {', '.join(kinds)}" for graph, kinds in graphs.items())
+        for title, graphs in found.items()
+    }
+    return [f"- {title}: {words} {places}.\n" for title, places in listed.items()]
 
 
 def _joined(*parts: str) -> str:
