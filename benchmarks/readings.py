@@ -108,7 +108,7 @@ def of_gin() -> Iterator[Reading]:
 READINGS = {"links": of_links, "fixed": of_the_fixed_graph, "gin": of_gin}
 
 
-def specs(reading: Reading, device: str, seeds: tuple[int, ...]) -> dict[tuple[int, int], RunSpec]:
+def specs(reading: Reading, device: str) -> dict[tuple[int, int], RunSpec]:
     """Returns the runs of a reading, by the number of their place and their seed."""
     return {
         (number, seed): make_run(
@@ -125,7 +125,7 @@ def specs(reading: Reading, device: str, seeds: tuple[int, ...]) -> dict[tuple[i
             negatives=reading.negatives,
         )
         for number, (series, value) in enumerate(reading.places)
-        for seed in seeds
+        for seed in SEEDS
     }
 
 
@@ -186,10 +186,11 @@ def main() -> None:
     part = bool(options.about or options.only)
     options.store.parent.mkdir(parents=True, exist_ok=True)
     with RunStore(options.store) as kept, ProcessExecutor(options.processes) as executor:
-        runs = [specs(reading, options.device, SEEDS) for reading in some]
+        runs = [specs(reading, options.device) for reading in some]
         execute([spec for one in runs for spec in one.values()], kept, executor=executor)
         new = [row for reading, one in zip(some, runs, strict=True) for row in rows_of(reading, one, kept)]
-        made = made_by(kept, known if part else {})
+        results = (kept.get(spec) for one in runs for spec in one.values())
+        made = made_by(filter(None, results), known if part else {})
     rows = added(rows, new, KEYS) if part else new
     print_table(rows)
     print(f"stored in results/{store(NAME, 'python benchmarks/readings.py', rows, made).name}")

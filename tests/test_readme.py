@@ -1,5 +1,6 @@
 """The README's examples run as they stand, and what it points to exists."""
 
+import doctest
 import re
 from pathlib import Path
 
@@ -14,6 +15,25 @@ def test_examples_run(capsys):
         exec(block, names)
     assert float(capsys.readouterr().out) > 0.9
     assert names["cleaned"].shape == (1797, 64)
+
+
+def test_examples_of_the_docs_give_what_they_say():
+    tried = [
+        doctest.testfile(str(path), module_relative=False)
+        for path in sorted(README.parent.glob("docs/*.md"))
+        if ">>> " in path.read_text()
+    ]
+    assert tried
+    assert not any(found.failed for found in tried)
+
+
+def test_links_to_headings_lead_somewhere():
+    for path in (README, *README.parent.glob("docs/*.md")):
+        for target, place in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", path.read_text()):
+            page = path.parent / target if target else path
+            headings = re.findall(r"^#+ (.*)$", page.read_text(), flags=re.MULTILINE)
+            slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+            assert place in slugs, f"{path.name} points to {target}#{place}"
 
 
 def test_links_lead_somewhere():

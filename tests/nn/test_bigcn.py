@@ -268,6 +268,8 @@ def test_published_settings_make_the_released_model_without_a_warning(graph, tas
         assert conv.filter.feature_operator == "adjacency"
         assert conv.filter.iterations == 2
         assert conv.feature_graph.self_loops
+        # Of link prediction there is no code to have them from.
+        assert conv.init == {"node": "released", "link": "glorot"}[task]
     assert model.dropout.p == 0.5
     assert model.penalty_layers == "first"
     with warnings.catch_warnings():
