@@ -33,8 +33,8 @@ DEFAULT_TRAINING: dict[str, dict[str, Any]] = {
 WEIGHT_DECAYS = (5e-4, 7e-3)
 #: The strengths along the nodes that the search tries.
 NODE_STRENGTHS = (0.5, 2.0, 5.0, 30.0)
-#: The name of the use with a local filter: the best of all on validation data of the paper's graphs, but slow to make
-#: on large ones.
+#: The name of the use with a local filter: as good as the default on validation data of the paper's graphs, but slow
+#: to make on large ones.
 _NEAREST = "the nearest nodes alone"
 #: Other ways to use the filter that the search tries, by task. With wrong edges a small p, which keeps more of what a
 #: node has itself, can be worth much; a filter after prediction often is on clean graphs, and one layer is for links.
