@@ -4,7 +4,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Annotated
@@ -16,7 +15,7 @@ from bigcn.cli.common import duration, errors, names, output, print_json, progre
 from bigcn.cli.executors import ExecutorOption, RayAddressOption, at_once, executor_device, make_executor
 from bigcn.experiments.execution import Executor
 from bigcn.experiments.paper import EXPERIMENTS, SEEDS, Experiment
-from bigcn.experiments.recorded import Record, read_record
+from bigcn.experiments.recorded import Record, is_day, read_record
 from bigcn.experiments.records import DEVICES, RunResult, RunSpec
 from bigcn.experiments.reproduction import Reproduction
 from bigcn.experiments.setting import Setting
@@ -224,11 +223,7 @@ def _resolve(listed: list[str]) -> list[str]:
 def _check_since(since: str, lacking: bool) -> None:
     if since and not lacking:
         raise ValueError("'--since' goes with '--lacking': without it everything that is not in the store is run")
-    try:
-        valid = not since or date.fromisoformat(since).isoformat() == since
-    except ValueError:
-        valid = False
-    if not valid:
+    if since and not is_day(since):
         raise ValueError(f"'--since' must be a day, as in 2026-11-18 (got {since!r})")
 
 

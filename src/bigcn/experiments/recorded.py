@@ -5,7 +5,7 @@ import io
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -176,16 +176,22 @@ def _rows(path: Path) -> list[dict[str, str]]:
         if None in row or None in row.values():
             raise ValueError(f"row {number} has more or fewer fields than there are columns; was the file cut off?")
         for day in filter(None, (row.get("ran"), row.get("final_ran"))):
-            _check_day(day)
+            if not is_day(day):
+                raise ValueError(f"a day must be like 2026-11-18 (got {day!r})")
     return rows
 
 
-def _check_day(text: str) -> None:
-    """Refuses what is no day, as in 2026-11-18: days are compared as texts."""
-    with suppress(ValueError):
-        if date.fromisoformat(text).isoformat() == text:
-            return
-    raise ValueError(f"a day must be like 2026-11-18 (got {text!r})")
+def is_day(text: str) -> bool:
+    """Tells whether a text is a day as tables have it; days are compared as texts.
+
+    Example:
+        >>> is_day("2026-11-18"), is_day("20261118"), is_day("2026-11-31")
+        (True, False, False)
+    """
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
 
 
 def _validated(row: Mapping[str, str], mean: str = "validation", ran: str = "ran") -> Validated:
