@@ -189,14 +189,17 @@ def test_page_can_be_left(bigcn):
 
 def test_links_lead_somewhere_and_no_folder_of_this_machine_is_named(bigcn, tmp_path):
     fill(Path("runs/reproduce.sqlite"), "cpu")
-    for words in ((), ("--page", "other/page.md"), ("--results", str(tmp_path / "results")), ("--results", "mine")):
+    pages = {
+        (): "docs/results.md",
+        ("--page", "other/page.md"): "other/page.md",
+        ("--results", str(tmp_path / "results")): "docs/results.md",
+        ("--results", "mine"): "mine/results.md",
+    }
+    for words, page in pages.items():
         outcome = bigcn("reproduce", "all", "--report", *words)
         assert outcome.code == 0, outcome.err
-        page = Path(outcome.out.splitlines()[-1].removeprefix("wrote "))
-        assert page.as_posix() == {"--page": "other/page.md", "--results": "mine/results.md"}.get(
-            words[0] if words and words[-1] != str(tmp_path / "results") else "", "docs/results.md"
-        )
-        text = page.read_text()
+        assert outcome.out.splitlines()[-1] == f"wrote {page}"
+        text = Path(page).read_text()
         assert str(tmp_path) not in text
         assert "](reproduce.md)" not in text
         assert "see `docs/reproduce.md`" in text
