@@ -16,6 +16,7 @@ from bigcn.report.results_cost import costs
 from bigcn.report.results_figures import figure_of, panels, svg
 from bigcn.report.results_opening import GUIDE
 from bigcn.report.results_page import results_page
+from bigcn.report.results_summary import SUMMARY, TITLE, summary_panels
 
 
 def write_reproduction(work: Reproduction, results: Path, page: Path | None) -> list[Path]:
@@ -39,6 +40,10 @@ def write_reproduction(work: Reproduction, results: Path, page: Path | None) -> 
             figures[experiment.name] = write_bytes(
                 results / "figures" / f"{experiment.name}.svg", svg(figure_of(drawn, experiment.title))
             )
+    if drawn := summary_panels(findings):
+        figures[SUMMARY] = write_bytes(
+            results / "figures" / f"{SUMMARY}.svg", svg(figure_of(drawn, TITLE, columns=5, scale=0.66))
+        )
     if not work.setting.is_short:  # which is no record
         written.append(_write_table(results / CANDIDATES, CANDIDATE_COLUMNS, work.candidates()))
         written.append(write_text(results / COSTS, json.dumps(costs(work), indent=1) + "\n"))

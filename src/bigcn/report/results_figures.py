@@ -20,7 +20,7 @@ from bigcn.report.words import amount, dataset_title, metric_title, number
 _SETTINGS = {"svg.hashsalt": "bigcn", "svg.fonttype": "none"}
 _COLUMNS = 3
 #: A model looks the same in all figures; the palette of the package comes first, so those who matter most do.
-_LOOKS = ("bigcn:published", "bigcn", "appnp", "gcn", "gat", "gdc", "sage", "sgc", "gin", "mlp")
+LOOKS = ("bigcn:published", "bigcn", "appnp", "gcn", "gat", "gdc", "sage", "sgc", "gin", "mlp")
 #: Ten models stand in a figure: wine, brown and grey are beside the seven.
 _COLOURS = (*(colour for _, colour, _, _ in OKABE_ITO), "#882255", "#8C510A", "#8C8C8C")
 #: How far below all that others ever reach a curve must lie for a panel not to stretch down to it: as a share of what
@@ -69,16 +69,18 @@ def panels(findings: Findings, experiment: Experiment) -> list[Panel]:
     return [panel for panel in drawn if any(len(curve.where) > 1 for curve in panel.curves)]
 
 
-def figure_of(drawn: list[Panel], title: str) -> Figure:
+def figure_of(drawn: list[Panel], title: str, columns: int | None = None, scale: float = 1.0) -> Figure:
     """Draws panels.
 
     Args:
         drawn (list[Panel]): The panels.
         title (str): The title above them.
+        columns (int, optional): How many stand side by side. (default: three at most, and four as two by two)
+        scale (float, optional): The size of a panel; text keeps its own. (default: :obj:`1.0`)
     """
-    columns = 2 if len(drawn) == 4 else min(_COLUMNS, len(drawn))
+    columns = columns or (2 if len(drawn) == 4 else min(_COLUMNS, len(drawn)))
     rows = math.ceil(len(drawn) / columns)
-    figure = Figure(figsize=(0.6 + 3.4 * columns, 0.9 + 2.8 * rows), layout="constrained")
+    figure = Figure(figsize=(0.6 + 3.4 * scale * columns, 0.9 + 2.8 * scale * rows), layout="constrained")
     figure.suptitle(title, fontsize=11, parse_math=False)
     places = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes in places[len(drawn) :]:
@@ -166,12 +168,12 @@ def _over_amounts(findings: Findings, experiment: Experiment, series: Series) ->
     for place, contender in enumerate(experiment.contenders):
         rival = Rival(contender.name, contender.tuning)
         found = [findings.cell(experiment.name, series, rival, value) for value in series.values]
-        style = _LOOKS.index(contender.name) if contender.name in _LOOKS else place
-        curve = _curve(contender.title, style, [(c.value or 0.0, c) for c in found if c is not None])
+        style = LOOKS.index(contender.name) if contender.name in LOOKS else place
+        curve = curve_of(contender.title, style, [(c.value or 0.0, c) for c in found if c is not None])
         curves.append(curve._replace(heavy=rival == OURS))
     several = len({other.case for other in experiment.series}) > 1
     title = dataset_title(series.graph) + (f", {series.case.replace('-', ' ')}" if several else "")
-    return Panel(title, amount(series.case), _score(series), [curve for curve in curves if curve.where], cuts=True)
+    return Panel(title, amount(series.case), score_title(series), [curve for curve in curves if curve.where], cuts=True)
 
 
 def _over_settings(findings: Findings, experiment: Experiment) -> Panel:
@@ -182,9 +184,9 @@ def _over_settings(findings: Findings, experiment: Experiment) -> Panel:
             for contender in experiment.contenders
             if (cell := _only(findings, experiment, series, Rival(contender.name, contender.tuning))) is not None
         ]
-        curves.append(_curve(case_title(series), place, found))
+        curves.append(curve_of(case_title(series), place, found))
     across = "rounds k" if experiment.name == "sensitivity-k" else "strength of the feature direction"
-    return Panel("Cora", across, _score(experiment.series[0]), [curve for curve in curves if curve.where])
+    return Panel("Cora", across, score_title(experiment.series[0]), [curve for curve in curves if curve.where])
 
 
 def _over_p(findings: Findings, experiment: Experiment, series: Series) -> Panel:
@@ -194,8 +196,8 @@ def _over_p(findings: Findings, experiment: Experiment, series: Series) -> Panel
         cell = _only(findings, experiment, series, Rival(contender.name, contender.tuning))
         if cell is not None:
             found.setdefault(strength, []).append((p, cell))
-    curves = [_curve(f"λ = {v:g}", place, sorted(found[v], key=_first)) for place, v in enumerate(sorted(found))]
-    return Panel(case_title(series), "p", _score(series), curves)
+    curves = [curve_of(f"λ = {v:g}", place, sorted(found[v], key=_first)) for place, v in enumerate(sorted(found))]
+    return Panel(case_title(series), "p", score_title(series), curves)
 
 
 def _over_depth(findings: Findings, experiment: Experiment, series: Series) -> Panel:
@@ -207,10 +209,10 @@ def _over_depth(findings: Findings, experiment: Experiment, series: Series) -> P
         if cell is not None:
             found[kind].append((float(contender.name.partition("@")[2]), cell))
     # What has no variant in its name looks as it does elsewhere.
-    plain = {title_of(name): place for place, name in enumerate(_LOOKS)}
+    plain = {title_of(name): place for place, name in enumerate(LOOKS)}
     others = iter(place for place in range(len(_COLOURS)) if place not in {plain.get(kind) for kind in found})
-    curves = [_curve(kind, plain[kind] if kind in plain else next(others), cells) for kind, cells in found.items()]
-    return Panel(case_title(series), "layers", _score(series), [curve for curve in curves if curve.where])
+    curves = [curve_of(kind, plain[kind] if kind in plain else next(others), cells) for kind, cells in found.items()]
+    return Panel(case_title(series), "layers", score_title(series), [curve for curve in curves if curve.where])
 
 
 def case_title(series: Series) -> str:
@@ -227,7 +229,8 @@ def _only(findings: Findings, experiment: Experiment, series: Series, rival: Riv
     return findings.cell(experiment.name, series, rival, series.values[0] if series.values else None)
 
 
-def _curve(label: str, style: int, cells: list[tuple[float, Cell]]) -> Curve:
+def curve_of(label: str, style: int, cells: list[tuple[float, Cell]]) -> Curve:
+    """Returns the line through some cells, each with its place along the axis."""
     where = [place for place, _ in cells]
     return Curve(label, style, where, [cell.mean for _, cell in cells], [cell.std for _, cell in cells])
 
@@ -236,6 +239,7 @@ def _first(pair: tuple[float, Cell]) -> float:
     return pair[0]
 
 
-def _score(series: Series) -> str:
+def score_title(series: Series) -> str:
+    """Returns what the scores of a series are, for an axis."""
     metric = {"node": "accuracy", "link": "roc_auc"}[series.task]
     return f"{metric_title(metric)}, %"

@@ -6,6 +6,7 @@ from bigcn.experiments.cells import signed
 from bigcn.experiments.findings import OURS, PUBLISHED, TUNED, Findings, Rival
 from bigcn.experiments.paper import EXPERIMENTS, Experiment, Series
 from bigcn.report import results_tables as tables
+from bigcn.report.results_summary import TITLE
 from bigcn.report.words import dataset_title
 
 #: What data may suffer from, by task, and the experiment about it.
@@ -32,11 +33,12 @@ form, the published one or a baseline of the paper has not run in full; other mo
 """
 
 
-def overview_section(findings: Findings) -> str:
+def overview_section(findings: Findings, figure: str = "") -> str:
     """Returns who is ahead, by kind of noise and graph, or nothing if nothing has run in full.
 
     Args:
         findings (Findings): What was measured.
+        figure (str, optional): Where the figure that sums up lies. (default: there is none)
     """
     parts = []
     for title, troubles in _TROUBLES.items():
@@ -47,7 +49,8 @@ def overview_section(findings: Findings) -> str:
         if rows:
             graphs = [dataset_title(series.graph) for series in EXPERIMENTS[troubles["none"]].series]
             parts += [f"### {title}\n", tables.table(["trouble", *graphs], rows, words=True)]
-    return "\n".join(["## Who is ahead\n", _INTRO, *parts]) if parts else ""
+    picture = [f"![{TITLE}]({figure})\n"] if figure else []
+    return "\n".join(["## Who is ahead\n", *picture, _INTRO, *parts]) if parts else ""
 
 
 def _ahead(findings: Findings, experiment: Experiment, series: Series) -> str:

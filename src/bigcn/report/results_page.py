@@ -13,6 +13,7 @@ from bigcn.report.results_default import default_section
 from bigcn.report.results_figures import case_title
 from bigcn.report.results_opening import CLAIMS_INTRO, GUIDE, POOL, note, opening
 from bigcn.report.results_overview import overview_section
+from bigcn.report.results_summary import SUMMARY
 from bigcn.report.words import dataset_title
 
 TABLES = ("node-table", "link-table")
@@ -30,12 +31,13 @@ def results_page(findings: Findings, figures: Mapping[str, str], folder: str = "
 
     Args:
         findings (Findings): What was measured.
-        figures (Mapping): Where the figure of an experiment lies, seen from the page, by name.
+        figures (Mapping): Where the figure of an experiment lies, seen from the page, by name, and the one that
+            sums up.
         folder (str, optional): Where its tables are. (default: :obj:`"results"`)
         guide (str, optional): What tells how all is run, a name or a link. (default: a link to a page beside it)
     """
     experiments, stores = findings.work.experiments, costs(findings.work)
-    parts = [opening(findings, folder), overview_section(findings)]
+    parts = [opening(findings, folder), overview_section(findings, figures.get(SUMMARY, ""))]
     parts += [closeness_section(findings, stores), _claims(findings)]
     for experiment in experiments:
         body = _section(findings, experiment, folder)
