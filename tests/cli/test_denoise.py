@@ -140,7 +140,8 @@ def test_what_nothing_restores_is_kept_or_named(bigcn, mixed):
     pd.testing.assert_series_equal(after["coin"][known], mixed["coin"][known])
     assert after["coin"].notna().all()
     said = " ".join(bigcn(*options).out.split())
-    assert "hidden values of 'lucky', 'coin', which stay as they were." in said
+    filled = "what was known stays as it was, and the 1 cell filled there is a guess."
+    assert f"hidden values of 'lucky', 'coin': {filled}" in said
     far = [name for name, change in columns.items() if change["restored"] < 0.1 and change.get("share", 0) > 0.5]
     assert "weight" in far
     named = ", ".join(f"'{name}'" for name in far)
@@ -170,6 +171,45 @@ def test_chosen_columns_alone(bigcn, mixed):
     rest = [name for name in mixed.columns if name not in ("trait 1", "trait 3")]
     pd.testing.assert_frame_equal(after[rest], mixed[rest])
     assert (after["trait 1"] != mixed["trait 1"]).any()
+
+
+def test_what_nothing_restores_stays_as_it_was_where_there_are_no_gaps(bigcn, mixed):
+    mixed["lucky"] = np.random.default_rng(0).random(len(mixed)) < 0.5
+    mixed.to_csv("nodes.csv", index=False)
+    said = " ".join(bigcn("denoise", "nodes.csv", "edges.csv", "--label", "kind").out.split())
+    assert "hidden values of 'lucky', which stay as they were." in said
+
+
+@pytest.fixture
+def semicolons(mixed) -> pd.DataFrame:
+    """The table of trees as a spreadsheet with decimal commas writes it, with other columns of numbers and words."""
+    mixed["id"] = [f"{i},5" for i in range(len(mixed))]
+    mixed["kind"] = np.array(["1,0", "2,0", None], dtype=object)[np.arange(len(mixed)) % 3]
+    mixed["size"] = np.where(np.arange(len(mixed)) == 4, "-1e3", "1,25")
+    mixed = mixed.fillna({"trait 2": 0.5, "soil": "clay"})
+    mixed["words"] = ["1,5", "a,b", "c"] * (len(mixed) // 3)
+    mixed.to_csv("nodes.csv", index=False, sep=";", decimal=",")
+    edges = pd.DataFrame({"source": mixed["id"][:-1], "target": mixed["id"][1:].to_numpy()})
+    edges.to_csv("edges.csv", index=False)
+    return mixed
+
+
+@pytest.mark.parametrize("options", [("--noise", "0"), ("--noise", "0.5", "--features", "trait 1")])
+def test_decimal_commas_become_points_also_where_nothing_is_cleaned(bigcn, semicolons, options):
+    outcome = bigcn("denoise", "nodes.csv", "edges.csv", "--label", "kind", "-o", "clean.csv", *options)
+    assert outcome.code == 0, outcome.err
+    before, after = (
+        read_graph("nodes.csv", "edges.csv", label="kind"),
+        read_graph("clean.csv", "edges.csv", label="kind"),
+    )
+    assert [(c.name, c.kind) for c in after.encoding.columns] == [(c.name, c.kind) for c in before.encoding.columns]
+    assert after.ids.tolist() == before.ids.tolist()
+    assert after.classes == before.classes == ("1,0", "2,0")
+    table = pd.read_csv("clean.csv")
+    for name in (f"trait {i}" for i in (0, 3)):
+        assert table[name].astype(float).to_numpy() == pytest.approx(semicolons[name].to_numpy(), abs=1e-12)
+    assert set(table["size"]) == {1.25, -1000}
+    assert table["words"].tolist() == semicolons["words"].tolist()
 
 
 def test_markup_in_names_is_text(bigcn, mixed):

@@ -15,6 +15,8 @@ from bigcn.cli import own
 from bigcn.cli.common import errors, output, print_json
 from bigcn.datasets.own import Column, OwnGraph, decode, write_table
 from bigcn.datasets.own.pipeline import open_tables
+from bigcn.datasets.own.writing import carried
+from bigcn.report.words import plural
 from bigcn.smoothing import Denoised
 from bigcn.smoothing import denoise as clean_features
 
@@ -69,7 +71,7 @@ def denoise(
 
     How strongly, and which columns inform each other, is chosen by hiding known values and restoring them. The table
     written has the columns and units of the table read; ids, labels and columns that are no features stay as they are,
-    and so do flags and categories that nothing restores.
+    and so do the known cells of flags and categories that nothing restores.
     """
     if out is not None:
         own.check_output(out, nodes, edges)
@@ -164,8 +166,10 @@ def cleaned_table(graph: OwnGraph, result: Denoised, nodes: Path, edges: Path | 
     columns: dict[str, Any] = {}
     for name in table.names:
         column = next((column for column in encoding.columns if column.name == name), None)
-        if column is None or untouched:
+        if name in (encoding.id, encoding.label):  # 1,5 is a name there
             columns[name] = table.take(name).to_pandas()
+        elif column is None or untouched:
+            columns[name] = carried(table, name)
         else:
             columns[name] = _rounded(cleaned[name].to_numpy(), column)
     return pd.DataFrame(columns)
@@ -278,9 +282,14 @@ def tell(graph: OwnGraph, result: Denoised, changes: list[dict[str, Any]], conso
 def remarks(changes: list[dict[str, Any]]) -> list[str]:
     """Returns what is to be said about columns that nothing restores."""
     untold = [change for change in changes if change["restored"] is not None and change["restored"] < RESTORED]
-    kept = ", ".join(f"'{change['column']}'" for change in untold if "changed" in change)
+    words = [change for change in untold if "changed" in change]
+    kept, filled = ", ".join(f"'{change['column']}'" for change in words), sum(change["filled"] for change in words)
+    stays = ", which stay as they were."
+    if filled:
+        guessed = f"{plural(filled, 'cell')} filled there {'is a guess' if filled == 1 else 'are guesses'}"
+        stays = f": what was known stays as it was, and the {guessed}."
     moved = ", ".join(f"'{change['column']}'" for change in untold if change.get("share", 0.0) > 0.5)
-    said = [f"Nothing restores hidden values of {kept}, which stay as they were."] if kept else []
+    said = [f"Nothing restores hidden values of {kept}{stays}"] if kept else []
     if moved:
         said.append(
             f"Nothing restores hidden values of {moved}: what was taken for noise may be data. '--features' names the "

@@ -7,6 +7,8 @@ from torch_geometric.data import Data
 
 from bigcn.datasets import Split, digits
 from bigcn.datasets.own import InputError, read_graph, write_graph, write_table
+from bigcn.datasets.own.tables import open_table
+from bigcn.datasets.own.writing import carried
 
 ENDINGS = ("csv", "tsv", "csv.gz", "tsv.gz", "parquet")
 
@@ -65,6 +67,23 @@ def test_the_same_table_is_the_same_file(tmp_path):
     frame = pd.DataFrame({"a": [1, 2]})
     first = write_table(frame, tmp_path / "a.csv.gz").read_bytes()
     assert write_table(frame, tmp_path / "a.csv.gz").read_bytes() == first
+
+
+def test_a_column_that_is_carried_has_decimal_points(tmp_path):
+    cells = {
+        "numbers": ["0,50", "NA", "", "-1e3", "2.5"] + ["1,25"] * 20,
+        "slip": ["1,5", "a,b", "3", "", "NA"] + ["1,25"] * 20,
+        "words": ["1,5", "a,b", "c", "", "1"] * 5,
+        "empty": [""] * 25,
+    }
+    pd.DataFrame({"id": range(25), **cells}).to_csv(tmp_path / "n.csv", sep=";", index=False)
+    table = open_table(tmp_path / "n.csv", "", ["id"])
+    assert carried(table, "numbers").tolist() == ["0.50", "NA", "", "-1e3", "2.5"] + ["1.25"] * 20
+    assert carried(table, "slip").tolist() == ["1.5", "a,b", "3", "", "NA"] + ["1.25"] * 20
+    assert carried(table, "words").tolist() == cells["words"]
+    assert carried(table, "empty").tolist() == cells["empty"]
+    pd.DataFrame(cells).to_csv(tmp_path / "n.csv", index=False)  # where a comma separates, "1,5" is a text
+    assert carried(open_table(tmp_path / "n.csv", "", ["numbers"]), "numbers").tolist() == cells["numbers"]
 
 
 def test_mistakes(tmp_path):

@@ -17,6 +17,8 @@ from bigcn.files import PathLike, draft_of
 if TYPE_CHECKING:
     import pandas as pd
 
+    from bigcn.datasets.own.tables import Table
+
 ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
 
 
@@ -50,6 +52,31 @@ def table_ending(path: PathLike) -> str:
     if Path(path).is_dir():
         raise InputError(f"{path} is a folder, and a file was expected")
     return ending
+
+
+def carried(table: "Table", name: str) -> "pd.Series":
+    """Returns a column that is to be written as it was read; numbers with a decimal comma, which :func:`write_table`
+    does not write, get a decimal point.
+
+    Args:
+        table (Table): The table that was read.
+        name (str): The column.
+    """
+    import pyarrow as pa
+
+    from bigcn.datasets.own.columns import MOSTLY_NUMBERS, distinct_texts, known_text, parse_number
+
+    column = table.take(name)
+    if table.decimal == "." or not pa.types.is_string(column.type):
+        return column.to_pandas()
+    codes, texts = distinct_texts(known_text(column))
+    is_number = np.array([not np.isnan(parse_number(text, table.decimal)) for text in texts] + [False])
+    known = codes >= 0
+    # As for features: what is no number among many is a slip, and in a column of words "1,5" is a word.
+    if not known.any() or is_number[codes[known]].mean() <= MOSTLY_NUMBERS:
+        return column.to_pandas()
+    cells = column.to_pandas()
+    return cells.where(~is_number[codes], cells.str.replace(table.decimal, ".", regex=False))
 
 
 def write_graph(
