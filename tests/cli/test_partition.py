@@ -52,6 +52,38 @@ def test_it_warns_as_training_does(bigcn, tmp_path):
 
 @pytest.mark.usefixtures("tables")
 @pytest.mark.parametrize(
+    ("kinds", "parts", "said"),
+    [
+        (["x"] * 30, None, "all labels of nodes are 'x', and a classifier needs two classes at least"),
+        (["x"] * 29 + ["y"], None, "class 'y' has one labelled node, and it takes one to train and another to judge"),
+        (["x", "x", "y", "y"] + [None] * 26, None, "4 labels are too few to train, validate and test on"),
+        ([None] * 30, None, "no node of nodes has a label, so there is nothing to learn from"),
+        (["x"] * 30, ["train", "val", "test"] * 10, "all labels of nodes are 'x'"),
+    ],
+)
+def test_labels_are_refused_as_training_refuses_them(bigcn, tmp_path, kinds, parts, said):
+    nodes = pd.read_parquet(tmp_path / "nodes.parquet").assign(kind=pd.Series(kinds, dtype=object))
+    (nodes if parts is None else nodes.assign(split=parts)).to_parquet(tmp_path / "nodes.parquet")
+    tables = ("nodes.parquet", "edges.parquet", "--label", "kind")
+    refused = bigcn("partition", *tables, "--parts", "2", "-o", "shards")
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err.startswith(f"bigcn: {said}")
+    assert refused.err.strip() == bigcn("train", *tables).err.strip().removesuffix("; '--task link' needs no labels")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["edges.parquet", "nodes.parquet"]
+
+
+@pytest.mark.usefixtures("tables")
+def test_a_class_of_one_may_stand_where_a_split_is_given(bigcn, tmp_path):
+    nodes = pd.read_parquet(tmp_path / "nodes.parquet").assign(split=["train", "val", "test"] * 10)
+    nodes.loc[0, "kind"] = "w"
+    nodes.to_parquet(tmp_path / "nodes.parquet")
+    assert (
+        bigcn("partition", *("nodes.parquet", "edges.parquet"), "--parts", "2", "--label", "kind", "-o", "s").code == 0
+    )
+
+
+@pytest.mark.usefixtures("tables")
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("nodes.parquet", "no.parquet", "--parts", "2"), "no.parquet cannot be read: No such file or directory"),

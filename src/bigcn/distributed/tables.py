@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+
 from bigcn.datasets.own import pipeline
+from bigcn.datasets.own.classes import check_classes, check_divisible
 from bigcn.datasets.own.edges import read_ids
 from bigcn.datasets.own.graph import Encoding, InputError
 from bigcn.datasets.own.labels import read_labels
@@ -123,6 +126,11 @@ def _partition(
 
     y, classes = (None, ()) if label is None else read_labels(table, label, None, file.classes)
     part, remarks = (None, []) if parts_in is None else read_parts(table, parts_in, y, len(ids))
+    if y is not None:
+        counts = np.bincount(y[y >= 0], minlength=len(classes)).tolist()
+        check_classes(counts, classes, file.name)
+        if part is None:
+            check_divisible(counts, classes)
     written = Written(said=[*said, *remarks])
     cells = write_columns(table, wanted, roles, standardize, missing, scratch, written)
     found = list(warnings_about(graph, y, classes, cells))  # which writes the columns

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from bigcn.datasets.own import InputError, OwnGraph
+from bigcn.datasets.own.classes import check_classes, check_divisible
 from bigcn.datasets.splits import Split
 from bigcn.node_graphs import edges_of
 
@@ -95,25 +96,19 @@ def stratified_split(
     if val_share + test_share >= 1:
         raise ValueError("'val_share' and 'test_share' must leave nodes to train on")
     known = label.numpy()
+    check_divisible(np.bincount(known[known >= 0]).tolist(), classes)
     # Sorting raw words of the bit generator shuffles in a way that no version of numpy changes.
     shuffled = np.argsort(np.random.PCG64(seed).random_raw(len(known)), kind="stable")
     parts: tuple[list[NDArray[np.int64]], ...] = ([], [], [])
     for kind in np.unique(known[known >= 0]):
         members = shuffled[known[shuffled] == kind]
-        if len(members) < 2:
-            raise InputError(
-                f"class {classes[kind]!r} has one labelled node, and it takes one to train and another to judge: "
-                "label more of them, or leave that label empty"
-            )
         num_val, num_test = (max(1, round(share * len(members))) for share in (val_share, test_share))
         if len(members) == 2:
             num_val = 0
         val, test, train = np.split(members, [num_val, num_val + num_test])
         for part, chosen in zip(parts, (train, val, test), strict=True):
             part.append(chosen)
-    train, val, test = (np.sort(np.concatenate(part)) if part else np.empty(0, np.int64) for part in parts)
-    if len(val) == 0:
-        raise InputError(f"{int((known >= 0).sum())} labels are too few to train, validate and test on")
+    train, val, test = (np.sort(np.concatenate(part)) for part in parts)
     name = f"stratified-{round(100 * (1 - val_share - test_share))}-{round(100 * val_share)}-{round(100 * test_share)}"
     return Split(name, *(torch.from_numpy(part) for part in (train, val, test)))
 
@@ -123,9 +118,4 @@ def check_labels(graph: OwnGraph) -> None:
     label = graph.data.y
     if label is None:
         raise InputError(f"{graph.name} has no labels: name the label column with 'label' ('--label')")
-    known = label[label >= 0]
-    if known.numel() == 0:
-        raise InputError(f"no node of {graph.name} has a label, so there is nothing to learn from")
-    if known.unique().numel() < 2:
-        only = graph.classes[int(known[0])] if graph.classes else int(known[0])
-        raise InputError(f"all labels of {graph.name} are {only!r}, and a classifier needs two classes at least")
+    check_classes(torch.bincount(label[label >= 0]).tolist(), graph.classes, graph.name)
