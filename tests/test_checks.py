@@ -16,7 +16,7 @@ def test_numbers_of_numpy_are_numbers():
         assert not is_whole(value)
     for value in (True, "3", None, 3.0, np.bool_(True)):
         assert not is_whole(value)
-    for value in ("3", None, np.nan, np.float32(np.inf), 1j):
+    for value in ("3", None, True, np.bool_(False), np.nan, np.float32(np.inf), 1j):
         assert not is_finite(value)
 
 

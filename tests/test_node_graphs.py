@@ -148,6 +148,8 @@ def test_normalization_compiles_without_a_break():
         (torch.zeros(2, 2, dtype=torch.bool), None, "'edge_index'"),
         (EDGES, torch.ones(5), "'edge_weight'"),
         (EDGES, torch.ones(6, 2), "'edge_weight'"),
+        (EDGES, torch.ones(2, 3), "'edge_weight'"),
+        (EDGES, torch.ones(6, dtype=torch.complex64), "'edge_weight' must be real"),
         (EDGES, [1.0] * 6, "'edge_weight'"),
         (torch.eye(4).to_sparse(), torch.ones(4), "'edge_weight'"),
         (torch.eye(4).to_sparse_csr(), torch.ones(4), "'edge_weight'"),

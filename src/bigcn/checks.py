@@ -17,7 +17,7 @@ def is_whole(value: Any) -> bool:
 
 def is_finite(value: Any) -> bool:
     """Tells whether a value is a finite number, of Python or NumPy."""
-    return isinstance(value, Real) and math.isfinite(value)
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def as_python(value: Any) -> Any:

@@ -245,7 +245,7 @@ def resolvent_coefficients(strength: float, max_power: int = 1, tolerance: float
         coefficients of the :math:`a`-th power. The degree :math:`K` depends on strength and tolerance only.
     """
     check_strength("strength", strength)
-    if not 0 < tolerance < 1:
+    if not (is_finite(tolerance) and 0 < tolerance < 1):
         raise ValueError(f"'tolerance' must lie between 0 and 1 (got {tolerance})")
     q = 0.0 if strength == 0 else (1 + strength - math.sqrt(1 + 2 * strength)) / strength
     # Sampled finely enough that the aliased tail is far below double precision for every power.

@@ -90,10 +90,13 @@ def edges_of(edge_index: Adj, edge_weight: OptTensor = None) -> tuple[Tensor, Op
     if edge_weight is not None:
         if not isinstance(edge_weight, Tensor):
             raise ValueError(f"'edge_weight' must be a tensor (got {type(edge_weight).__name__})")
-        if edge_weight.numel() != edge_index.size(1):
+        # One column, as edge attributes come, is one entry per edge too.
+        if edge_weight.shape not in ((edge_index.size(1),), (edge_index.size(1), 1)):
             raise ValueError(
-                f"'edge_weight' must have one entry per edge ({edge_index.size(1)}, got {edge_weight.numel()})"
+                f"'edge_weight' must have one entry per edge ({edge_index.size(1)}, got {list(edge_weight.shape)})"
             )
+        if edge_weight.is_complex():
+            raise ValueError(f"'edge_weight' must be real (got {edge_weight.dtype})")
         edge_weight = edge_weight.view(-1)
     return edge_index, edge_weight
 

@@ -80,7 +80,7 @@ def chebyshev_adjoint(crow: Tensor, col: Tensor, value: Tensor, coefficients: Te
             else:
                 older, newer = newer, multiply(newer, older, -1, 2)
             total.addcmul_(scales[j], newer.reshape(groups))
-    return total.reshape(-1, *grad.shape).to(grad.dtype)
+    return total.reshape(coefficients.size(1), *grad.shape).to(grad.dtype)
 
 
 @chebyshev.register_fake
@@ -150,9 +150,9 @@ def _(info: Any, in_dims: tuple[int | None, ...], *args: Tensor) -> tuple[Tensor
         groups = _members_as_groups(coefficients, in_dims[3], members)
         blocks = diagonal_blocks((crow, col, value), in_dims[:3], members)
         out = chebyshev_adjoint(*blocks, groups, grad.reshape(-1, width))
-        return out.view(-1, members, rows, width), 1
+        return out.view(out.size(0), members, rows, width), 1
     grad = mapped(grad, in_dims[4], members, 1)
     rows, _, width = grad.shape
     wide = _members_as_columns(coefficients, in_dims[3], members, width)
     out = chebyshev_adjoint(crow, col, value, wide, grad.reshape(rows, -1))
-    return out.view(-1, rows, members, width), 2
+    return out.view(out.size(0), rows, members, width), 2

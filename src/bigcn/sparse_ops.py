@@ -160,7 +160,7 @@ def _(info: Any, in_dims: tuple[int | None, ...], *args: Tensor) -> tuple[Tensor
     block = block.movedim(in_dims[6], 1)
     rows, members, width = block.shape
     out = spmm(*arrays, block.reshape(rows, members * width))
-    return out.view(-1, members, width), 1
+    return out.view(out.size(0), members, width), 1
 
 
 #: The fused hops of a filter follow each other, and the longest row keeps all others waiting in each; that of a single

@@ -48,6 +48,19 @@ def test_soft_weighting_is_wieners_rule(layout):
     assert 0 <= graph.weights.min() <= graph.weights.max() < 1
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("rows", "columns"), [(20, 64), (5, 40), (7, 33), (60, 128), (1, 2)])
+def test_soft_weights_of_fewer_rows_than_columns(make_ring, rows, columns, dtype):
+    """Directions that the features do not have are rounding of either sign, and nothing is measured by them."""
+    for seed in range(20):
+        x = torch.randn(rows, columns, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+        graph = SpectralGraph.from_data(x, make_ring(rows, 1) if rows > 2 else None, weighting="soft")
+        assert 0 <= graph.weights.min() <= graph.weights.max() <= 1
+        filtered = x @ graph.adjacency().to(dtype)
+        assert filtered.norm() <= x.norm() * 1.0001
+    assert float(SpectralGraph.from_data(torch.zeros(5, 4), None, weighting="soft").weights.abs().sum()) == 0
+
+
 @pytest.mark.parametrize("layout", [torch.strided, torch.sparse_csr])
 @pytest.mark.parametrize("smoothing", [0.0, 5.0])
 def test_many_features_by_subspace_iteration(oracle, make_ring, layout, smoothing):

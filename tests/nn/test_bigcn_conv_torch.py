@@ -146,6 +146,19 @@ def test_gradients_of_a_compiled_layer(small_layer, small_inputs):
         assert torch.allclose(a, b, atol=1e-4)
 
 
+@pytest.mark.parametrize("key", ["taylor", "exact", "learnable exact", "cached"])
+def test_exports_for_graphs_of_any_size(small_layer, small_inputs, key):
+    x, edge_index = small_inputs()
+    conv = small_layer(**{"tolerance": 1e-2, **COMPILED[key]})
+    nodes, edges = (torch.export.Dim(name, min=2) for name in ("nodes", "edges"))
+    sizes = {"x": {0: nodes}, "edge_index": {1: edges}, "edge_weight": None}
+    exported = torch.export.export(conv, (x, edge_index), {"edge_weight": None}, dynamic_shapes=sizes).module()
+    ring = torch.arange(31)
+    other = torch.cat([torch.stack([ring, ring.roll(1)]), torch.stack([ring.roll(1), ring])], dim=1)
+    for features, graph in ((x, edge_index), (torch.randn(31, x.size(1)), other)):
+        assert torch.allclose(exported(features, graph, edge_weight=None), conv(features, graph), atol=1e-5)
+
+
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
 def test_compiles_to_kernels(small_layer, small_inputs):
     x, edge_index = small_inputs()

@@ -22,7 +22,7 @@ class GivenGraph(FeatureGraph):
     value: Tensor
 
     def __init__(self, adjacency: Tensor) -> None:
-        check_adjacency(adjacency)
+        check_feature_adjacency(adjacency)
         super().__init__(adjacency.size(0))
         adjacency = adjacency.detach()
         if not adjacency.is_floating_point():
@@ -132,11 +132,16 @@ def projector_powers(block: Tensor, projected: Tensor, filter: FeatureFilter) ->
     return Powers([block, projected], torch.stack([off, on - off], dim=1))
 
 
-def check_adjacency(adjacency: Tensor) -> None:
-    """Refuses what cannot be a feature graph."""
+def check_feature_adjacency(adjacency: Tensor, name: str = "adjacency") -> None:
+    """Refuses what cannot be a feature graph.
+
+    Args:
+        adjacency (torch.Tensor): The matrix.
+        name (str, optional): What the caller's argument is called. (default: :obj:`"adjacency"`)
+    """
     if not isinstance(adjacency, Tensor) or adjacency.dim() != 2 or adjacency.size(0) != adjacency.size(1):
         shape = list(adjacency.shape) if isinstance(adjacency, Tensor) else type(adjacency).__name__
-        raise ValueError(f"'feature_adjacency' must be a square matrix (got {shape})")
+        raise ValueError(f"'{name}' must be a square matrix (got {shape})")
     if is_sparse(adjacency):
         row, col, values = coordinates(adjacency)
         values = values.double()
@@ -146,8 +151,8 @@ def check_adjacency(adjacency: Tensor) -> None:
         values = adjacency.double()
         gap = values - values.t()
     if not bool(torch.isfinite(values).all()):
-        raise ValueError("'feature_adjacency' must be finite (it has NaN or infinite entries)")
+        raise ValueError(f"'{name}' must be finite (it has NaN or infinite entries)")
     if bool((values < 0).any()):
-        raise ValueError("'feature_adjacency' must not have negative weights: a Laplacian needs them non-negative")
+        raise ValueError(f"'{name}' must not have negative weights: a Laplacian needs them non-negative")
     if gap.numel() and float(gap.abs().max()) > 1e-6 * float(values.abs().max()):
-        raise ValueError("'feature_adjacency' must be symmetric")
+        raise ValueError(f"'{name}' must be symmetric")

@@ -126,9 +126,7 @@ class SpectralGraph(FeatureGraph):
         values, vectors = _leading_eigenvectors(x.detach(), hop, self.rank, self._smoother, self.weighting == "soft")
         if self.weighting == "rank":
             return vectors, torch.ones_like(values)
-        # Eigenvalues that were not computed are below the computed ones; the lower half of these bounds the floor.
-        floor = values[values.numel() // 2 :].mean()
-        return vectors, torch.where(values > floor, 1 - floor / values.clamp(min=torch.finfo(values.dtype).tiny), 0)
+        return vectors, _wiener_weights(values)
 
     def product(self, operand: Operand, block: Tensor) -> Tensor:
         vectors, weights = operand
@@ -170,6 +168,16 @@ class SpectralGraph(FeatureGraph):
 
     def extra_repr(self) -> str:
         return f"{self.num_features}, rank={self.rank}, weighting={self.weighting}, smoothing={self.smoothing:g}"
+
+
+def _wiener_weights(values: Tensor) -> Tensor:
+    """Returns what Wiener's rule leaves of directions by their eigenvalues, largest first: from zero to one."""
+    # Directions that the features do not have are rounding, of either sign, and no noise to measure others by.
+    least = values[0].clamp(min=0) * values.numel() * torch.finfo(values.dtype).eps
+    values = torch.where(values > least, values, 0)
+    # Eigenvalues that were not computed are below the computed ones; the lower half of these bounds the floor.
+    floor = values[values.numel() // 2 :].mean()
+    return torch.where(values > floor, 1 - floor / torch.where(values > 0, values, 1), 0)
 
 
 def _leading_eigenvectors(

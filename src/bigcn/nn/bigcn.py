@@ -9,9 +9,10 @@ from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.models.basic_gnn import BasicGNN
 from torch_geometric.typing import Adj, OptTensor
 
+from bigcn.checks import is_whole
 from bigcn.feature_graphs import FeatureGraph, SpectralGraph
 from bigcn.files import PathLike
-from bigcn.filters import FilterForm
+from bigcn.filters import FilterForm, check_strength
 from bigcn.nn.bigcn_conv import BiGCNConv
 from bigcn.nn.product_layers import Dropout, KeptGCNConv
 from bigcn.nn.published import published_settings
@@ -98,6 +99,15 @@ class BiGCN(BasicGNN):
         penalty_layers: Literal["all", "first"] = "all",
         **kwargs: Any,
     ) -> None:
+        for what, size in (("num_layers", num_layers), ("hidden_channels", hidden_channels)):
+            if not is_whole(size) or size < 1:
+                raise ValueError(f"'{what}' must be a positive number (got {size!r})")
+        if not isinstance(hidden_feature_graph, str | None):
+            raise ValueError(
+                f"'hidden_feature_graph' must be the name of one (got {type(hidden_feature_graph).__name__})"
+            )
+        if hidden_node_strength is not None:
+            check_strength("hidden_node_strength", hidden_node_strength)
         if not 0 <= gcn_layers < num_layers:
             raise ValueError(f"'gcn_layers' must leave a BiGCN layer at the bottom of {num_layers} (got {gcn_layers})")
         if penalty_layers not in ("all", "first"):

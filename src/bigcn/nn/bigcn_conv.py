@@ -38,8 +38,8 @@ class BiGCNConv(KeepsInput, MessagePassing):
     :math:`c_{ab}` the coefficients of :math:`k` rounds of ADMM (:func:`bigcn.filters.admm_coefficients`). The narrow
     side is multiplied first, unless the other order is cheaper.
 
-    The node graph is taken as it is: no self-loop is added, isolated nodes are left alone. It must be undirected: of a
-    directed graph, an exact filter may amplify instead of smooth.
+    The node graph is taken as it is: no self-loop is added, isolated nodes are left alone. It must be undirected, with
+    weights that are not negative: of any other, an exact filter may amplify instead of smooth.
 
     Args:
         in_channels (int): Size of each input sample, or :obj:`-1` to derive the size from the first input(s) to the
@@ -118,6 +118,8 @@ class BiGCNConv(KeepsInput, MessagePassing):
     ) -> None:
         if top is not None and (not is_whole(top) or top < 1 or node_filter != "exact"):
             raise ValueError(f"'top' must be a positive number beside 'node_filter=\"exact\"' (got {top!r})")
+        if not isinstance(feature_graph_kwargs or {}, dict):
+            raise ValueError(f"'feature_graph_kwargs' must be a dict (got {type(feature_graph_kwargs).__name__})")
         if of_gcn := [name for name in ("improved", "add_self_loops") if name in kwargs]:
             raise ValueError(
                 f"'{of_gcn[0]}' is an option of GCNConv: this layer takes the graph as it is, without self-loops (see "
@@ -287,7 +289,8 @@ class BiGCNConv(KeepsInput, MessagePassing):
             return graph
         edges, weight = edges_of(edge_index, edge_weight)
         if not self.normalize:
-            weight = x.new_ones(edges.size(1)) if weight is None else weight.to(x.dtype)
+            ones = torch.ones(edges.size(1), dtype=x.dtype, device=x.device)
+            weight = ones if weight is None else weight.to(x.dtype)
             return lambda block: self.propagate(edges, x=block, edge_weight=weight)
         weight, isolated = symmetric_normalization(edges, weight, num_nodes, x.dtype)
         return lambda block: self.propagate(edges, x=block, edge_weight=weight) + isolated * block
@@ -319,8 +322,8 @@ class BiGCNConv(KeepsInput, MessagePassing):
                 f"'x' must be a floating-point tensor of shape [num_nodes, {self.in_channels}] or "
                 f"[batch, num_nodes, {self.in_channels}] (got {x.dtype}, {list(x.shape)})"
             )
-        if is_sparse(x) and x.dim() == 3:
-            raise ValueError("'x' must be dense to have a batch dimension")
+        if is_sparse(x) and (x.dim() == 3 or x.dense_dim() > 0):
+            raise ValueError("'x' must be dense to have a batch dimension, and sparse in both others or in none")
         if self.in_channels == -1:
             self._initialize(x.size(-1))
         if x.size(-1) != self.in_channels:

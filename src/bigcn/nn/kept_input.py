@@ -193,4 +193,5 @@ def in_precision(operand: Operand, dtype: torch.dtype) -> Operand:
 
 def count_edges(edge_index: Adj) -> int:
     """Returns the number of edges, as indices or as a matrix."""
-    return int(edge_index._nnz() if is_sparse(edge_index) else edge_index.size(1))
+    # Not made an int: a number that an exported program leaves open would be settled by it.
+    return edge_index._nnz() if is_sparse(edge_index) else edge_index.size(1)
