@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from bigcn.files import replace_folder, write_bytes, write_text
+from bigcn.files import refuse_special, replace_folder, write_bytes, write_text
 
 
 def test_file_and_folder_are_created(tmp_path: Path) -> None:
@@ -42,6 +42,29 @@ def test_link_is_followed(tmp_path: Path) -> None:
     write_bytes(tmp_path / "link", b"new")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_pipes_and_folders_stay_what_they_are(tmp_path: Path, linked: bool) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    for name, what in (("pipe", "a pipe or a device"), ("folder", "a folder")):
+        target, before = tmp_path / name, (tmp_path / name).stat().st_mode
+        if linked:
+            target = tmp_path / f"link to {name}"
+            target.symlink_to(tmp_path / name)
+        with pytest.raises(ValueError, match=f"{target} is {what}"):
+            write_bytes(target, b"new")
+        assert (tmp_path / name).stat().st_mode == before
+        assert not [path for path in tmp_path.iterdir() if path.suffix == ".tmp"]
+
+
+def test_what_is_not_there_yet_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "new")
+    for name in ("nothing", "link"):
+        refuse_special(tmp_path / name)
+        write_bytes(tmp_path / name, b"new")
+    assert (tmp_path / "new").read_bytes() == b"new"
 
 
 def test_a_folder_is_replaced_whole(tmp_path):

@@ -29,6 +29,7 @@ def draft_of(target: PathLike) -> Iterator[Path]:
     Args:
         target (str or path): The file; a link is followed.
     """
+    refuse_special(target)
     path = Path(os.path.realpath(target))
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{uuid.uuid4().hex}.tmp")
@@ -44,6 +45,19 @@ def draft_of(target: PathLike) -> Iterator[Path]:
     finally:
         with suppress(OSError):  # what went wrong before is what is told
             draft.unlink(missing_ok=True)
+
+
+def refuse_special(target: PathLike) -> None:
+    """Refuses a folder, a pipe or a device where a file is to be written, which would take its place.
+
+    Args:
+        target (str or path): The file; a link is followed.
+    """
+    # Looked up by the name that was given: what /dev/stdout leads to, for one, may have no name of its own.
+    if os.path.isdir(target):
+        raise ValueError(f"{target} is a folder, and a file was expected")
+    if os.path.exists(target) and not os.path.isfile(target):
+        raise ValueError(f"{target} is a pipe or a device, and an ordinary file was expected")
 
 
 def write_text(target: PathLike, text: str) -> Path:

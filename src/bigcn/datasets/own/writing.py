@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from bigcn.datasets.own.encoding import decode
 from bigcn.datasets.own.graph import Column, Encoding, InputError, OwnGraph
 from bigcn.datasets.splits import Split
-from bigcn.files import PathLike, draft_of
+from bigcn.files import PathLike, draft_of, refuse_special
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,8 +49,10 @@ def table_ending(path: PathLike) -> str:
     ending = next((ending for ending in reversed(ENDINGS) if name.endswith(ending)), None)
     if ending is None:
         raise InputError(f"{path}: a table is written as {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, by its ending")
-    if Path(path).is_dir():
-        raise InputError(f"{path} is a folder, and a file was expected")
+    try:
+        refuse_special(path)
+    except ValueError as error:
+        raise InputError(str(error)) from None
     return ending
 
 
