@@ -9,6 +9,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from bigcn.cli.saving import check_same
+from bigcn.estimators import BiGCNClassifier
+
 QUICK = ("--label", "kind", "--device", "cpu", "--quick", "--max-epochs", "8")
 
 
@@ -103,3 +106,31 @@ def test_a_full_disk_leaves_the_old_model(trained, monkeypatch):
     assert_refused(refused, "model could not be saved: No space left on device")
     assert everything(Path("model")) == before
     assert not [name for name in os.listdir(".") if name.startswith(".")]
+
+
+@pytest.mark.parametrize(
+    ("began", "again", "sentence"),
+    [
+        ((), ("--quick",), "began without '--quick'"),
+        (("--quick",), (), "began with '--quick'"),
+        (("--quick", "--max-epochs", "3"), ("--quick",), "began with '--max-epochs 3'"),
+        (("--quick",), ("--quick", "--max-epochs", "3"), "began without '--max-epochs'"),
+        (("--quick", "--seed", "2"), ("--quick",), "began with '--seed 2'"),
+    ],
+)
+def test_a_training_goes_on_as_it_began(began, again, sentence):
+    def options(words):
+        seed, epochs = (words[words.index(name) + 1] if name in words else None for name in ("--seed", "--max-epochs"))
+        return {"search": "--quick" not in words, "seed": int(seed or 0), "max_epochs": epochs and int(epochs)}
+
+    estimator = BiGCNClassifier(**options(began))
+    check_same(estimator, {**options(began), "device": "cuda"})  # another device is no other training
+    with pytest.raises(ValueError, match=f"^the training in '--save' {sentence}, and goes on with the same options"):
+        check_same(estimator, options(again))
+
+
+def test_a_model_that_is_finished_is_not_gone_on_with(bigcn, forest):
+    words = ("train", *forest(), *QUICK, "--models", "none", "--save", "model")
+    assert bigcn(*words).code == 0
+    assert_refused(bigcn(*words), "already holds a checkpoint, and was left as it is: '--force' replaces it$")
+    assert_refused(bigcn(*words, "--resume", "--seed", "3"), "began with '--seed 0'")

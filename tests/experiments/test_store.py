@@ -193,3 +193,24 @@ def test_export(tmp_path, path, spec, done, failed):
     assert RunSpec(**{name: run[name] for name in records.SPEC_FIELDS}).key == run["key"] == spec.key
     assert run["metrics"] == {"accuracy": 0.1, "f1": 1 / 3}
     assert not list(tmp_path.rglob("*.tmp"))
+
+
+@pytest.mark.parametrize("name", ["runs.csv", "runs.json"])
+@pytest.mark.parametrize(
+    "content", [b"model,dataset,size\na,b,1\n", b'{\n "format": "another"\n}\n', b"x", b"\xff\xfe"]
+)
+def test_exports_replace_older_exports_alone(tmp_path, path, spec, done, name, content):
+    with RunStore(path) as runs:
+        runs.append(spec, done())
+        export = runs.export_csv if name.endswith(".csv") else runs.export_json
+        target = tmp_path / name
+        target.write_bytes(content)
+        with pytest.raises(StoreError, match=f"{name} is no export of runs"):
+            export(target)
+        assert target.read_bytes() == content
+        target.write_bytes(b"")  # nothing is lost
+        export(target)
+        first = target.read_bytes()
+        runs.append(replace(spec, seed=7), done())
+        export(target)
+        assert len(target.read_bytes()) > len(first)

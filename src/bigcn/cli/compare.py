@@ -9,13 +9,14 @@ import typer
 
 from bigcn.cli.common import errors, names, numbers, output, print_json, progress
 from bigcn.cli.executors import ExecutorOption, RayAddressOption, executor_device, make_executor
+from bigcn.cli.outputs import check_outputs, folder_named, write_outputs
 from bigcn.datasets import DATASETS
 from bigcn.experiments.comparison import Comparison, ComparisonResult, run_comparison
 from bigcn.experiments.records import SUMMARY_COLUMNS, RunResult, RunSpec
 from bigcn.experiments.store import RunStore
 from bigcn.memory import keep_freed_memory
 from bigcn.nn.registry import model_names
-from bigcn.report import comparison_table, save_curves, write_csv, write_page
+from bigcn.report import comparison_table
 
 #: The form of BiGCN that is compared beside the shipped one, by task: without a feature direction where that has one.
 OTHER_FORM = {"node": "bigcn:none", "link": "bigcn:spectral"}
@@ -57,7 +58,13 @@ def compare(
     store: Annotated[Path, typer.Option(help="The store of runs.")] = Path("runs/store.sqlite"),
     out: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="The folder for table, plot and page; by default runs/GRAPH-TASK-CASE."),
+        typer.Option(
+            "--output",
+            "-o",
+            help="The folder for table, plot and page; by default runs/GRAPH-TASK-CASE.",
+            parser=folder_named,
+            metavar="<path>",
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")] = False,
 ) -> None:
@@ -82,6 +89,7 @@ def compare(
     )
     chosen = make_executor(executor, ray_address)
     folder = out or Path("runs") / f"{comparison.dataset}-{comparison.task}-{comparison.case}"
+    check_outputs(folder, store)
     for place in (folder, store.parent):  # before anything is trained, not after
         place.mkdir(parents=True, exist_ok=True)
     with RunStore(store) as runs, chosen as workers:
@@ -116,14 +124,6 @@ def describe(spec: RunSpec, result: RunResult, stored: bool, metric: str) -> str
 def plain_rows(result: ComparisonResult) -> list[dict[str, Any]]:
     """Returns the rows with the columns that scripts rely on."""
     return [{column: row[column] for column in SUMMARY_COLUMNS} for row in result.rows()]
-
-
-def write_outputs(result: ComparisonResult, folder: Path, command: str) -> Path:
-    """Writes table, plot and page of a comparison into a folder and returns the page."""
-    folder.mkdir(parents=True, exist_ok=True)
-    write_csv(folder / "table.csv", result)
-    save_curves(folder / "curves", result)
-    return write_page(folder / "index.html", result, command)
 
 
 def command_line() -> str:

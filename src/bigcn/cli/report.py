@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from bigcn.cli.common import output, print_json
-from bigcn.cli.compare import command_line, plain_rows, write_outputs
+from bigcn.cli.compare import command_line, plain_rows
+from bigcn.cli.outputs import check_outputs, folder_named, write_outputs
 from bigcn.datasets import DATASETS
 from bigcn.experiments.comparison import ComparisonResult
 from bigcn.experiments.own import PREFIX, OwnResult, folder_name, is_own
@@ -25,7 +26,16 @@ def report(
     task: Annotated[str | None, typer.Option(help="Only this task: node or link.")] = None,
     case: Annotated[str | None, typer.Option(help="Only this kind of noise.")] = None,
     store: Annotated[Path, typer.Option(help="The store of runs.")] = Path("runs/store.sqlite"),
-    out: Annotated[Path, typer.Option("--output", "-o", help="The folder for tables, plots and pages.")] = Path("runs"),
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            help="The folder for tables, plots and pages.",
+            parser=folder_named,
+            metavar="<path>",
+        ),
+    ] = Path("runs"),
     merge: Annotated[
         list[Path] | None, typer.Option(help="First take the runs of another store into this one.")
     ] = None,
@@ -42,6 +52,9 @@ def report(
     for option, value, known in (("--task", task, tuple(METRICS)), ("--case", case, ("clean", *CASES))):
         if value is not None and value not in known:
             raise ValueError(f"'{option}' must be one of {', '.join(known)} (got {value!r})")
+    for target in export or []:
+        if target.suffix not in (".csv", ".json"):
+            raise ValueError(f"'--export' writes .csv or .json (got {target})")
     if not store.exists():
         raise ValueError(f"there is no store at {store}: 'bigcn compare' makes one, '--store' names another")
     with RunStore(store) as runs:
@@ -52,8 +65,6 @@ def report(
             if not as_json:
                 output.print(f"{added} runs taken from {other}", markup=False)
         for target in export or []:
-            if target.suffix not in (".csv", ".json"):
-                raise ValueError(f"'--export' writes .csv or .json (got {target})")
             (runs.export_csv if target.suffix == ".csv" else runs.export_json)(target)
         asked = {"dataset": asked_graph, "task": task, "case": case}
         filters: dict[str, Any] = {key: value for key, value in asked.items() if value}
@@ -67,8 +78,10 @@ def report(
         print_json({"rows": rows})
         return
     taken: set[Path] = set()
-    for result in results:
-        folder = free_folder(out, result, taken)
+    folders = [free_folder(out, result, taken) for result in results]
+    for folder in folders:  # all of them, before the first page is written
+        check_outputs(folder, store, *(merge or []), *(export or []))
+    for folder, result in zip(folders, results, strict=True):
         page = write_outputs(result, folder, repeat_command(result))
         output.print(own_table(result) if isinstance(result, OwnResult) else comparison_table(result))
         output.print(result.verdict(), markup=False)

@@ -15,7 +15,9 @@ import typer
 
 from bigcn.cli import own, shards
 from bigcn.cli.common import errors, names, output, print_json, progress, resolve_device
-from bigcn.cli.compare import command_line, write_outputs
+from bigcn.cli.compare import command_line
+from bigcn.cli.outputs import check_outputs, folder_named, write_outputs
+from bigcn.cli.saving import check_apart, check_folder, check_same
 from bigcn.datasets.own import InputError, OwnGraph
 from bigcn.estimators import BiGCNClassifier, BiGCNLinkPredictor
 from bigcn.estimators.base import GraphEstimator
@@ -28,7 +30,7 @@ from bigcn.memory import keep_freed_memory
 from bigcn.nn.registry import get_model
 from bigcn.report.own import own_table
 from bigcn.training import Progress
-from bigcn.training.checkpoint import check_target, load_checkpoint
+from bigcn.training.checkpoint import load_checkpoint
 
 #: What a command that was interrupted ends with, as shells do for Ctrl-C.
 INTERRUPTED = 130
@@ -55,7 +57,10 @@ def train(
     edges: own.Edges = None,
     label: own.Label = None,
     task: Annotated[str, typer.Option(help="node (labels) or link (embeddings that tell links).")] = "node",
-    save: Annotated[Path | None, typer.Option(help="The folder for the model; without it none is kept.")] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(help="The folder for the model; without it none is kept.", parser=folder_named, metavar="<path>"),
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Train the default form alone, without a search.")] = False,
     dry_run: Annotated[
         bool,
@@ -70,7 +75,13 @@ def train(
     store: Annotated[Path, typer.Option(help="The store of runs.")] = Path("runs/store.sqlite"),
     out: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="The folder for table, plot and page; by default runs/NAME-TASK."),
+        typer.Option(
+            "--output",
+            "-o",
+            help="The folder for table, plot and page; by default runs/NAME-TASK.",
+            parser=folder_named,
+            metavar="<path>",
+        ),
     ] = None,
     id: own.Id = None,
     source: own.Source = None,
@@ -91,6 +102,7 @@ def train(
         get_model(rival)
     where = resolve_device(device)
     keep_freed_memory()
+    check_apart(save, output=out, store=store)
     if shards.is_sharded(nodes):
         # Quick is what training on shards is: the default form alone.
         used = ("nodes", "task", "save", "quick", "force", "seed", "max_epochs", "device", "store", "name", "as_json")
@@ -132,6 +144,8 @@ def train(
     if refusal is not None:
         raise InputError(refusal)
     folder = out or Path("runs") / folder_name(graph.name, task)
+    check_apart(save, output=folder)
+    check_outputs(folder, nodes, edges, store, save)
     for place in (folder, store.parent):  # before anything is trained, not after
         place.mkdir(parents=True, exist_ok=True)
     parameters: dict[str, Any] = {"search": not quick, "seed": seed, "max_epochs": max_epochs, "device": where}
@@ -155,31 +169,6 @@ def train(
 
 
 train.__doc__ = EXAMPLE
-
-
-def check_folder(save: Path | None, resume: bool, force: bool) -> None:
-    """Refuses a place for the model before anything is read or trained."""
-    if save is None:
-        if resume:
-            raise ValueError("'--resume' goes on with the model in '--save', which must be named")
-        return
-    if resume and force:
-        raise ValueError("'--resume' goes on with a model and '--force' replaces it: name one of the two")
-    try:
-        check_target(save, overwrite=resume or force)
-    except ValueError as error:
-        if "already holds a checkpoint" not in str(error):
-            raise
-        raise ValueError(f"{error}: '--force' replaces it, '--resume' goes on with it") from None
-
-
-def check_same(estimator: GraphEstimator, parameters: dict[str, Any]) -> None:
-    """Refuses to go on with other options than those that training began with."""
-    for option, asked in parameters.items():
-        begun = getattr(estimator, option)
-        if option != "device" and begun != asked:
-            words = {"search": "'--quick'", "max_epochs": "'--max-epochs'", "seed": "'--seed'"}[option]
-            raise ValueError(f"{words} is not what the training in '--save' began with (it was {option}={begun})")
 
 
 def document(estimator: GraphEstimator, result: OwnResult, save: Path | None, page: Path) -> dict[str, Any]:

@@ -46,6 +46,8 @@ _CSV = (
     *("model", "dataset", "task", "case", "value", "protocol", "metric", "score", "seed", "device", "settings"),
     *("dataset_fingerprint", "status", "error", "seconds", "epochs", "started", "versions", "host", "key", "run_id"),
 )
+# What exports begin with; of the columns of a table those that tell it from other tables.
+_CSV_HEAD, _JSON_HEAD = ",".join(_CSV[:8]), f'{{\n "format": {STORE_FORMAT},\n "runs": ['
 
 
 class StoreError(ValueError):
@@ -153,12 +155,18 @@ def _records(path: Path) -> Iterator[tuple[Any, ...]]:
                     yield tuple(row)
 
 
-def _write(target: PathLike, text: str) -> None:
-    """Writes a text file that appears whole or not at all, and never in place of a store."""
+def _write(target: PathLike, text: str, begins: str) -> None:
+    """Writes a text file that appears whole or not at all, in place of nothing but an older export (begins alike)."""
     path = _ordinary(target)
     with _one_sentence(path):
-        if path.exists() and path.read_bytes().startswith(b"SQLite format 3\0"):
+        head = b""
+        if path.exists():
+            with path.open("rb") as file:
+                head = file.read(len(begins))
+        if head.startswith(b"SQLite format 3\0"):
             raise StoreError(f"{path} is a database, which an export does not overwrite.")
+        if head and head != begins.encode():
+            raise StoreError(f"{path} is no export of runs, and was left as it is.")
         write_text(path, text)
 
 
@@ -278,13 +286,13 @@ class RunStore:
             fields = {**records.encode(spec, result), "key": spec.key, "run_id": run_id}
             for metric, score in result.metrics.items() or [(None, None)]:
                 table.writerow({**fields, "metric": metric, "score": score})
-        _write(path, file.getvalue())
+        _write(path, file.getvalue(), _CSV_HEAD)
 
     def export_json(self, path: PathLike, *, history: bool = False) -> None:
         """Writes the runs of :meth:`rows` with all that is known about them."""
         found = self._select({}, history)
         runs = [{"run_id": run_id, "key": s.key, **s.to_dict(), **vars(result)} for run_id, s, result in found]
-        _write(path, json.dumps({"format": STORE_FORMAT, "runs": runs}, indent=1, allow_nan=False) + "\n")
+        _write(path, json.dumps({"format": STORE_FORMAT, "runs": runs}, indent=1, allow_nan=False) + "\n", _JSON_HEAD)
 
     def summary(self, metric: str | None = None, **filters: str | float | None) -> list[dict[str, Any]]:
         """Returns :func:`summarise` of the runs of :meth:`rows`."""

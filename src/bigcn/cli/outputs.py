@@ -1,0 +1,75 @@
+"""The folder with table, plot and page that a command leaves behind, and what these must not take the place of."""
+
+from pathlib import Path
+
+import typer
+
+from bigcn.experiments.comparison import ComparisonResult
+from bigcn.experiments.records import SUMMARY_COLUMNS
+from bigcn.files import refuse_special
+from bigcn.report import save_curves, write_csv, write_page
+
+PAGE, TABLE, PICTURES = "index.html", "table.csv", ("curves.png", "curves.svg")
+#: What the files begin with, pages somewhere in their head.
+_MARKS = {PAGE: b'<meta name="generator" content="bigcn ', TABLE: f"{','.join(SUMMARY_COLUMNS)}\n".encode()}
+_HEAD = 4096
+
+
+def folder_named(text: str | Path) -> Path:
+    """Reads the name of a folder; nothing at all is no name, and would be the folder where the command runs."""
+    if not str(text).strip():
+        raise typer.BadParameter("it names no folder")
+    return Path(text)
+
+
+def check_outputs(folder: Path, *used: Path | None) -> None:
+    """Refuses a folder where table, plot and page would take the place of anything but older ones.
+
+    Args:
+        folder (Path): The folder.
+        used (Path, optional): What the command reads or writes beside them.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file, and table, plot and page need a folder: '--output' names another")
+    for name in (PAGE, TABLE, *PICTURES):
+        place = folder / name
+        if any(path is not None and is_same(place, path) for path in used):
+            raise ValueError(
+                f"{place} is read or kept by this command, and would be replaced: '--output' names another folder"
+            )
+        refuse_special(place)
+        if place.exists() and not _is_ours(folder, name):
+            raise ValueError(f"{place} is none of bigcn's own and was left as it is: '--output' names another folder")
+
+
+def is_same(first: Path, second: Path) -> bool:
+    """Tells whether two names lead to the same place, where there may be nothing yet.
+
+    Args:
+        first, second (Path): The names.
+    """
+    there = first.exists() and second.exists()
+    return first.resolve() == second.resolve() or (there and first.samefile(second))
+
+
+def _is_ours(folder: Path, name: str) -> bool:
+    """Tells whether a file was written by :func:`write_outputs`, a picture by what stands beside it."""
+    if name in PICTURES:
+        return any((folder / other).is_file() and _is_ours(folder, other) for other in _MARKS)
+    with (folder / name).open("rb") as file:
+        head = file.read(_HEAD)
+    return _MARKS[name] in head if name == PAGE else head.startswith(_MARKS[name])
+
+
+def write_outputs(result: ComparisonResult, folder: Path, command: str) -> Path:
+    """Writes table, plot and page of a comparison into a folder, see :func:`check_outputs`, and returns the page.
+
+    Args:
+        result (ComparisonResult): What the comparison found.
+        folder (Path): The folder.
+        command (str): The command that repeats it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    write_csv(folder / TABLE, result)
+    save_curves(folder / "curves", result)
+    return write_page(folder / PAGE, result, command)
