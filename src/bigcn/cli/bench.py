@@ -9,11 +9,12 @@ import typer
 from rich.table import Table
 
 from bigcn.bench import against_direct, against_peer, against_settings, growth
-from bigcn.cli.common import errors, names, output, print_json, resolve_device
+from bigcn.cli.common import check_file, errors, names, output, print_json, print_table, resolve_device
 from bigcn.datasets import DatasetUnavailable, load_dataset
 from bigcn.experiments.records import current_versions, describe_host, utc_now
 from bigcn.files import write_text
 from bigcn.memory import keep_freed_memory
+from bigcn.report.words import plural
 
 GRAPHS, QUICK_GRAPHS = "cora,citeseer,pubmed,dblp,computers,photo", "digits,cora"
 ROUNDS, QUICK_ROUNDS = 9, {"direct": 3, "peers": 5, "settings": 5}
@@ -48,6 +49,8 @@ def bench(
     if unknown:
         raise ValueError(f"unknown bench {', '.join(sorted(unknown))}; there are {', '.join(BENCHES)}")
     where = resolve_device(device)
+    if out is not None:
+        check_file(out, "--output")
     if keep_memory:
         keep_freed_memory()
     rows: list[dict[str, Any]] = []
@@ -79,23 +82,28 @@ def bench(
     if as_json:
         print_json(document)
         return
-    output.print(_table(rows))
+    print_table(_table(rows))
     host = ", ".join(describe_host().values())
-    output.print(f"On {host}, {torch.get_num_threads()} threads, torch {torch.__version__}.", markup=False)
+    output.print(
+        f"On {host}, {plural(torch.get_num_threads(), 'thread')}, torch {torch.__version__}.",
+        markup=False,
+        soft_wrap=True,
+    )
 
 
 def _told(rows: list[dict[str, Any]], quietly: bool) -> list[dict[str, Any]]:
     for row in rows if not quietly else ():
-        errors.print(f"{row['graph']}: {row['contender']} against {row['against']}: {row['ratio']:.2f}", markup=False)
+        said = f"{row['graph']}: {row['contender']} against {row['against']}: {row['ratio']:.2f}"
+        errors.print(said, markup=False, soft_wrap=True)
     return rows
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:
     table = Table(box=None, header_style="bold", title="time of the other over time of the contender", title_style="")
     for column in ("bench", "graph", "contender", "against"):
-        table.add_column(column)
-    table.add_column("ratio", justify="right")
-    table.add_column("quartiles", justify="right")
+        table.add_column(column, overflow="fold")  # what tells two contenders apart may be the end of a name
+    for column in ("ratio", "quartiles"):
+        table.add_column(column, justify="right", no_wrap=True)
     for row in rows:
         low, high = row["spread"]
         cells = (row["bench"], row["graph"], row["contender"], row["against"])

@@ -5,17 +5,25 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, Protocol
 
 import torch
 from rich.console import Console
+from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from bigcn.files import refuse_special
 
 #: Everything for people goes to standard error when standard output is for machines.
 errors = Console(stderr=True, highlight=False)
 output = Console(highlight=False)
 #: How many seconds pass between two lines that say how much time is left.
 _SAY_EVERY = 30.0
+#: More than any table is wide.
+_WIDEST = 10_000
 
 
 def names(text: str, option: str) -> tuple[str, ...]:
@@ -48,6 +56,50 @@ def resolve_device(device: str) -> str:
 def print_json(document: Any) -> None:
     """Prints one JSON document on standard output."""
     sys.stdout.write(json.dumps(document, indent=2, allow_nan=False) + "\n")
+
+
+def print_table(table: Table) -> None:
+    """Prints a table on standard output; where that is no window, nothing in it is cut or wrapped.
+
+    Args:
+        table (Table): The table.
+    """
+    if output.is_terminal:
+        output.print(table)
+        return
+    width = Measurement.get(output, output.options.update(width=_WIDEST), table).maximum
+    Console(highlight=False, width=max(width, output.width)).print(table)
+
+
+def check_file(path: Path, option: str) -> None:
+    """Refuses a file that could not be written, rather before anything is run than after it.
+
+    Args:
+        path (Path): The file.
+        option (str): What names it.
+    """
+    try:
+        refuse_special(path)
+    except ValueError as error:
+        raise ValueError(f"'{option}': {error}") from None
+    check_writable(path.parent, option)
+
+
+def check_writable(folder: Path, option: str) -> None:
+    """Refuses a folder that cannot be written to, or made; it is not made yet.
+
+    Args:
+        folder (Path): The folder.
+        option (str): What names it.
+    """
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise ValueError(f"'{option}' names something in {there}, which is a file")
+    try:
+        with TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        raise ValueError(f"'{option}' names something in {there}: {error.strerror or error}") from None
 
 
 def duration(seconds: float) -> str:

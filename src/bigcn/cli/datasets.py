@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from bigcn.cli.common import output, print_json, progress
+from bigcn.cli.common import output, print_json, print_table, progress
 from bigcn.datasets import DATASETS, DatasetStatus, download, status, verify
 
 app = typer.Typer(
@@ -42,7 +42,7 @@ def list_graphs(
         spec = DATASETS[state.name]
         sizes = (f"{number:,}" for number in (spec.nodes, spec.edges, spec.features, spec.classes))
         table.add_row(state.name, *sizes, state.where, _megabytes(state), _verdict(state))
-    output.print(table)
+    print_table(table)
     folders = sorted({str(state.path) for state in states if state.path is not None})
     for folder in folders:
         output.print(folder, markup=False, soft_wrap=True)

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import torch
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from bigcn.cli import own
-from bigcn.cli.common import errors, output, print_json
+from bigcn.cli.common import errors, output, print_json, print_table
 from bigcn.datasets.own import Column, OwnGraph, decode, write_table
 from bigcn.datasets.own.pipeline import open_tables
 from bigcn.datasets.own.writing import carried
@@ -103,7 +102,7 @@ def denoise(
     if as_json:
         print_json(document(graph, result, changes, out) | {"warnings": warnings})
         return
-    tell(graph, result, changes, output)
+    tell(graph, result, changes)
     if out is not None:
         errors.print(f"{graph.data.num_nodes:,} rows: {out}", markup=False, soft_wrap=True)
 
@@ -248,20 +247,20 @@ def feature_edges(graph: OwnGraph, result: Denoised) -> list[dict[str, Any]]:
     return [{"one": names[i], "other": names[j], "weight": weight} for i, j, weight in between[:LINKS]]
 
 
-def tell(graph: OwnGraph, result: Denoised, changes: list[dict[str, Any]], console: Console) -> None:
+def tell(graph: OwnGraph, result: Denoised, changes: list[dict[str, Any]]) -> None:
     """Prints the account for people."""
     account = document(graph, result, changes, None)
-    console.print(account["said"], soft_wrap=True)
+    output.print(account["said"], soft_wrap=True)
     strengths = f"Strength along the graph {account['lambda1']:g}, along the columns {account['lambda2']:g}"
     kind = f" ({account['feature_graph']} graph)" if account["lambda2"] > 0 else ""
-    console.print(strengths + kind + ".", soft_wrap=True)
+    output.print(strengths + kind + ".", soft_wrap=True)
     judged = "Error on hidden values" if result.criterion == "hidden" else "Estimated error of the result"
     named = {"none": "column means" if result.criterion == "hidden" else "as it is"}
     shown = [f"{named.get(name, name)} {value:.4f}" for name, value in account["errors"].items() if value is not None]
-    console.print(f"{judged}: {', '.join(shown)}.", soft_wrap=True)
+    output.print(f"{judged}: {', '.join(shown)}.", soft_wrap=True)
     table = Table()
     for name in ("column", "change", "filled"):
-        table.add_column(name, justify="left" if name == "column" else "right")
+        table.add_column(name, justify="left" if name == "column" else "right", overflow="fold")
     for change in sorted(changes, key=lambda c: -c.get("share", 0.0))[:SHOWN]:
         moved = (
             f"{change['moved']:.3g} ({100 * change['share']:.0f} % of its spread)"
@@ -269,14 +268,14 @@ def tell(graph: OwnGraph, result: Denoised, changes: list[dict[str, Any]], conso
             else f"{change['changed']:,} cells"
         )
         table.add_row(_plain(change["column"]), moved, f"{change['filled']:,}")
-    console.print(table)
+    print_table(table)
     if len(changes) > SHOWN:
-        console.print(f"… and {len(changes) - SHOWN:,} more columns.")
+        output.print(f"… and {len(changes) - SHOWN:,} more columns.")
     for line in remarks(changes):
-        console.print(line, markup=False, soft_wrap=True)
+        output.print(line, markup=False, soft_wrap=True)
     for edge in account["feature_edges"]:
         line = f"  {edge['one']} – {edge['other']}: {edge['weight']:+.3f}"
-        console.print(line, markup=False, soft_wrap=True)
+        output.print(line, markup=False, soft_wrap=True)
 
 
 def remarks(changes: list[dict[str, Any]]) -> list[str]:

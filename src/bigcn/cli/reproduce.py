@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory, TemporaryFile
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
 from rich.table import Column, Table
 
-from bigcn.cli.common import duration, errors, names, output, print_json, progress
+from bigcn.cli.common import check_writable, duration, errors, names, output, print_json, progress
 from bigcn.cli.executors import ExecutorOption, RayAddressOption, at_once, executor_device, make_executor
 from bigcn.experiments.execution import Executor
 from bigcn.experiments.paper import EXPERIMENTS, SEEDS, Experiment
@@ -103,9 +103,12 @@ def reproduce(
         estimate = work.estimate(at_once(executor))
         about = "" if work.is_decided() else "about "
         to_do = f"{about}{missing:,} to do on {setting.device}" + (f", about {duration(estimate)}" if estimate else "")
-        errors.print(
-            f"{plural(len(chosen), 'experiment')}, {about}{total:,} runs, {total - missing:,} of them in the store; "
-            + (_reported(work, runs) if report and not plan else to_do)
+        # A plan is what was asked for; otherwise it is said by the way.
+        told = output if plan and not as_json else errors
+        told.print(
+            f"{plural(len(chosen), 'experiment')}, {about}{plural(total, 'run')}, {total - missing:,} of them in the "
+            "store; " + (_reported(work, runs) if report and not plan else to_do),
+            soft_wrap=True,
         )
         if plan:
             if as_json:
@@ -117,11 +120,11 @@ def reproduce(
         if str(page) == "none":
             page = None
         # Rather before hours of runs than after them.
-        _check_writable(results)
+        check_writable(results, "--results")
         if page is not None:
             if page.is_dir():
                 raise ValueError(f"'--page' names a folder, {page}; name a file in it")
-            _check_writable(page.parent)
+            check_writable(page.parent, "--page")
         if not report:
             memory = None if max_memory is None else int(max_memory * 2**30)
             with workers as started:
@@ -171,13 +174,6 @@ def _carry_out(
         work.run(on_run, executor, together, max_memory)
     left = f"{'' if work.is_decided() else 'about '}{work.missing()[0]:,}"
     errors.print(f"{plural(trained, 'run')} in {duration(time.monotonic() - start)}; {left} are left")
-
-
-def _check_writable(folder: Path) -> None:
-    """Refuses a folder that cannot be written to, or made; it is not made yet."""
-    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    with TemporaryFile(dir=there):
-        pass
 
 
 def _stored(runs: RunStore, record: Record, device: str) -> str:
