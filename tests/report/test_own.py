@@ -9,7 +9,7 @@ from rich.console import Console
 from sklearn.metrics import precision_score, recall_score
 
 from bigcn.datasets.own import read_graph
-from bigcn.estimators import BiGCNClassifier
+from bigcn.estimators import BiGCNClassifier, BiGCNLinkPredictor
 from bigcn.experiments.own import MAJORITY, own_result, own_results
 from bigcn.experiments.own_runs import run_own
 from bigcn.experiments.records import RunResult, RunSpec
@@ -99,6 +99,38 @@ def test_many_classes_are_listed_by_what_is_confused(forest):
     assert not section["matrix"]
     assert section["confused"][0] == {"truth": "class 2", "predicted": "class 1", "nodes": 9}
     assert "class 2 taken for class 1 (9)" in render_page(many, "")
+
+
+def section_of(page: str, name: str) -> str:
+    return page.partition(f'<h2 id="{name}">')[2].partition("</section>")[0]
+
+
+def test_a_page_explains_the_scores_that_it_shows(forest, tmp_path):
+    _, _, result = forest
+    graph = read_graph(*tables(("a", "b"), "trait"), features=[f"trait {i}" for i in range(8)], name="forest")
+    fitted = BiGCNLinkPredictor(search=False, max_epochs=2).fit(graph)
+    with RunStore(tmp_path / "runs.sqlite") as store:
+        of_links = run_own(fitted, graph, store, (), command="bigcn train --task link")
+    words = {"node": ("Macro-F1", "calibration error"), "link": ("ROC-AUC", "Average precision")}
+    for task, other, shown in (("node", "link", result), ("link", "node", of_links)):
+        section = section_of(render_page(shown, ""), "scores")
+        assert all(word in section for word in words[task])
+        assert not any(word in section for word in words[other])
+
+
+def test_negative_weights_are_told_from_positive_ones(forest):
+    _, _, result = forest
+    spec, run = next((spec, run) for spec, run in result.pairs if spec.model == "bigcn")
+    pages = {}
+    for weight in (0.25, -0.25):
+        own = {**run.details["own"], "feature_edges": [["a", "b", 0.5], ["a", "c", weight]]}
+        pages[weight] = section_of(
+            render_page(own_result([(spec, replace(run, details={"own": own}))]), ""), "features"
+        )
+    assert '+0.250</td><td class="wide"><span class="bar" style="width:50.0%">' in pages[0.25]
+    assert '-0.250</td><td class="wide"><span class="bar against" style="width:50.0%">' in pages[-0.25]
+    assert "negative" in pages[-0.25]
+    assert "negative" not in pages[0.25]
 
 
 def test_terminal_table_marks_the_best(forest):

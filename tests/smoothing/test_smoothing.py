@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.linalg
 import scipy.sparse as sp
@@ -9,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch_geometric.data import Data, HeteroData
 
-from bigcn import BiSmoother, smooth
+from bigcn import BiSmoother, read_graph, smooth
 from bigcn.datasets import digits
 from bigcn.feature_graphs import CorrelationGraph, LearnableGraph, SpectralGraph
 from bigcn.noise import NoiseLevel
@@ -196,6 +197,11 @@ def test_estimator_takes_any_graph():
     adjacency = torch.from_numpy(binary.toarray()).to_sparse_csr()
     for graph in (pairs.tolist(), torch.from_numpy(pairs), data, binary, adjacency, Data(adj_t=adjacency)):
         np.testing.assert_allclose(BiSmoother(feature_graph="none").fit_transform(table, graph=graph), unweighted)
+    ids = pd.DataFrame({"id": np.arange(10), "a": np.arange(10.0)})
+    read = read_graph(ids, pd.DataFrame(pairs.T, columns=["source", "target"]))
+    np.testing.assert_allclose(BiSmoother(feature_graph="none").fit_transform(table, graph=read), unweighted)
+    with pytest.raises(ValueError, match="'graph' must have 9 nodes"):
+        BiSmoother().fit(table[:9], graph=read)
     weighted = BiSmoother(feature_graph="none").fit_transform(table, graph=sp.coo_matrix(nodes))
     np.testing.assert_allclose(BiSmoother(feature_graph="none").fit_transform(table, graph=csr), weighted)
     assert np.abs(weighted - unweighted).max() > 1e-3
@@ -231,12 +237,17 @@ def graph_adjacency(graph: LearnableGraph) -> torch.Tensor:
     "graph",
     [
         np.zeros((3, 4), dtype=int), [[0.5, 1.5], [1.5, 0.5]], sp.eye_array(3), torch.eye(3).to_sparse_csr(),
-        Data(), HeteroData(), Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 0]])),
+        object(), "edges.csv", Data(), HeteroData(), Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 0]])),
     ],
 )  # fmt: skip
 def test_estimator_refuses_what_is_no_graph(graph):
     with pytest.raises(ValueError, match="'graph'"):
         BiSmoother().fit(np.ones((2, 4)), graph=graph)
+
+
+def test_what_a_graph_may_be_is_said():
+    with pytest.raises(ValueError, match=r"a PyG Data or what read_graph returns \(got dict\)"):
+        BiSmoother().fit(np.ones((2, 4)), graph={})
 
 
 def test_missing_values_are_filled_from_both_directions():

@@ -1,13 +1,14 @@
 """The geometry of the charts in the page: everything is worked out here, the template only writes it down."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from bigcn.experiments.comparison import ComparisonResult
 from bigcn.report.grid import Grid
 from bigcn.report.styles import Style, style_of
-from bigcn.report.words import model_title, number, percent, plural, score
+from bigcn.report.words import model_title, number, percent, plural, printable, score
 
 WIDTH = 680.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 54.0, 18.0, 40.0, 70.0
@@ -240,3 +241,26 @@ def share(part: float, whole: float) -> str:
         '25.0%'
     """
     return f"{percent(part / whole if whole else 0.0)}%"
+
+
+def edge_rows(edges: Sequence[tuple[str, str, float]]) -> list[dict[str, Any]]:
+    """Returns edges between features with their weights as bars; of a negative weight the bar is of another colour.
+
+    Args:
+        edges (Sequence[tuple[str, str, float]]): The names of both ends, and the weight.
+
+    Example:
+        >>> edge_rows([("a", "b", -0.5)])
+        [{'first': 'a', 'second': 'b', 'weight': '-0.500', 'share': '100.0%', 'against': True}]
+    """
+    top = max((abs(weight) for _, _, weight in edges), default=1.0)
+    return [
+        {
+            "first": printable(a),
+            "second": printable(b),
+            "weight": f"{weight:+.3f}",
+            "share": share(abs(weight), top),
+            "against": weight < 0,
+        }
+        for a, b, weight in edges
+    ]

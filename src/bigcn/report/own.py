@@ -9,7 +9,7 @@ from rich.text import Text
 
 from bigcn.experiments.comparison import ComparisonResult, same_score
 from bigcn.experiments.own import MAJORITY, OwnResult
-from bigcn.report.charts import share
+from bigcn.report.charts import edge_rows
 from bigcn.report.words import duration, label, metric_title, model_title, percent, plural, printable
 
 #: The scores that are shown of each model, by task; of the last of each, less is better where it stands in the second.
@@ -18,6 +18,14 @@ SCORES: dict[str, tuple[str, ...]] = {
     "link": ("roc_auc", "average_precision"),
 }
 LESS_IS_BETTER = ("ece",)
+#: What a score means, where that needs a word.
+MEANINGS = {
+    "macro_f1": "Macro-F1 counts every class alike, however rare.",
+    "ece": "The calibration error is how far confidence and accuracy lie apart: the less, the better.",
+    "roc_auc": "ROC-AUC is how often a link scores higher than a pair of nodes that is none.",
+    "average_precision": "Average precision is the share of links among the pairs that score as high as a link or "
+    "higher, averaged over the links.",
+}
 #: Why the largest class cannot be the best of those.
 CONSTANT = "The largest class says the same of every node: its calibration error is out of the contest."
 #: Up to so many classes the confusion is shown as a matrix, beyond as a list of what is confused most.
@@ -75,7 +83,12 @@ def score_rows(result: ComparisonResult) -> dict[str, Any]:
 
     rows = [{"name": model_title(model), "cells": [cell(model, metric) for metric in metrics]} for model in means]
     note = CONSTANT if "ece" in means.get(MAJORITY, {}) else ""
-    return {"headings": [metric_title(metric) for metric in metrics], "rows": rows, "note": note}
+    return {
+        "headings": [metric_title(metric) for metric in metrics],
+        "meanings": [MEANINGS[metric] for metric in metrics if metric in MEANINGS],
+        "rows": rows,
+        "note": note,
+    }
 
 
 def _competes(model: str, metric: str) -> bool:
@@ -112,7 +125,7 @@ def own_sections(result: ComparisonResult) -> dict[str, Any] | None:
         "classes": _classes(report, classes) if "confusion" in report else None,
         "reliability": _reliability(report) if "reliability" in report else None,
         "trials": _trials(about),
-        "edges": _edges(about),
+        "edges": edge_rows(about["feature_edges"]),
         "feature_graph": label(about["feature_graph"]),
         "warnings": [printable(warning) for warning in about["data"]["warnings"]],
     }
@@ -163,12 +176,4 @@ def _trials(about: dict[str, Any]) -> list[dict[str, Any]]:
             "chosen": trial["name"] == about["chosen"],
         }
         for trial in about["trials"]
-    ]
-
-
-def _edges(about: dict[str, Any]) -> list[dict[str, str]]:
-    top = max((abs(weight) for _, _, weight in about["feature_edges"]), default=1.0)
-    return [
-        {"first": printable(a), "second": printable(b), "weight": f"{w:+.3f}", "share": share(abs(w), top)}
-        for a, b, w in about["feature_edges"]
     ]

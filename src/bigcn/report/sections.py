@@ -7,7 +7,7 @@ from typing import Any
 
 from bigcn.experiments.comparison import ComparisonResult
 from bigcn.experiments.own import is_own
-from bigcn.report.charts import share
+from bigcn.report.charts import edge_rows, share
 from bigcn.report.evidence import FEATURE_NOISE, SIDE, Evidence, NoEvidence, evidence, examples
 from bigcn.report.grid import Grid
 from bigcn.report.own import graph_words
@@ -201,13 +201,7 @@ def _feature_graph(seen: Evidence) -> dict[str, Any]:
     }
     if seen.is_digits:
         return shown | {"uri": listening_grid(seen.listening(), SIDE), "edges": []}
-    edges = seen.strongest_edges()
-    top = max((abs(weight) for _, _, weight in edges), default=1.0)
-    rows = [
-        {"first": printable(a), "second": printable(b), "weight": f"{w:+.3f}", "share": share(abs(w), top)}
-        for a, b, w in edges
-    ]
-    return shown | {"uri": "", "edges": rows}
+    return shown | {"uri": "", "edges": edge_rows(seen.strongest_edges())}
 
 
 def _denoised(seen: Evidence) -> dict[str, Any] | None:

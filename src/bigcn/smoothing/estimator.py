@@ -102,9 +102,10 @@ class BiSmoother(BaseEstimator):
         Args:
             X (array_like): The table, one row per node.
             y (None): Ignored; there for scikit-learn's conventions.
-            graph (array_like or Data, optional): The undirected node graph: edge indices of shape
-                :obj:`[2, num_edges]`, a SciPy or torch sparse adjacency, or a PyG :obj:`Data`. Without it, only the
-                feature direction smooths. (default: :obj:`None`)
+            graph (array_like, Data or OwnGraph, optional): The undirected node graph: edge indices of shape
+                :obj:`[2, num_edges]`, a SciPy or torch sparse adjacency, a PyG :obj:`Data`, or what
+                :func:`bigcn.read_graph` returns. Without it, only the feature direction smooths.
+                (default: :obj:`None`)
         """
         return self.fit(X, y, graph=graph).smoothed_
 
@@ -118,6 +119,8 @@ def as_edges(graph: Any, x: Tensor) -> tuple[Tensor | None, Tensor | None]:
     """Returns edge indices and weights of whatever stands for a graph."""
     if graph is None:
         return None, None
+    if isinstance(getattr(graph, "data", None), Data):  # a graph that was read from files; this room knows no files
+        graph = graph.data
     if isinstance(graph, BaseData):
         if not isinstance(graph, Data) or (adjacency := adjacency_of(graph)) is None:
             raise ValueError(f"'graph' must have edge_index or adj_t (got {graph})")
@@ -135,5 +138,9 @@ def as_edges(graph: Any, x: Tensor) -> tuple[Tensor | None, Tensor | None]:
         return graph, None
     edges = np.asarray(graph)
     if edges.ndim != 2 or edges.shape[0] != 2 or (edges.size and not np.issubdtype(edges.dtype, np.integer)):
-        raise ValueError(f"'graph' must be integer edge indices of shape [2, num_edges] (got {list(edges.shape)})")
+        got = f"{edges.dtype} of shape {list(edges.shape)}" if edges.ndim else type(graph).__name__
+        raise ValueError(
+            "'graph' must be integer edge indices of shape [2, num_edges], a SciPy or torch sparse adjacency, a PyG "
+            f"Data or what read_graph returns (got {got})"
+        )
     return torch.from_numpy(edges.astype(np.int64)), None
