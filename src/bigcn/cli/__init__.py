@@ -27,7 +27,8 @@ class _Commands(typer.core.TyperGroup):
 app = typer.Typer(
     name="bigcn",
     cls=_Commands,
-    help="Learning on graphs whose features or edges cannot be trusted.",
+    help="Learning on graphs whose features or edges cannot be trusted.\n\n"
+    "Example:  bigcn compare digits --models bigcn,gcn,mlp --seeds 2",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

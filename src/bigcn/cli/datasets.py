@@ -1,15 +1,17 @@
-"""`bigcn datasets`: what graphs there are, where, and whether their files are what they should be."""
+"""`bigcn datasets`: what graphs there are, where, whether their files are what they should be, and one as tables."""
 
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
+from bigcn.cli import export
 from bigcn.cli.common import output, print_json, print_table, progress
 from bigcn.datasets import DATASETS, DatasetStatus, download, status, verify
 
 app = typer.Typer(
-    help="List the graphs; download or verify their files.  Example:  bigcn datasets download cora",
+    help="List the graphs; download or verify their files, or write one as tables.\n\n"
+    "Example:  bigcn datasets download cora",
     invoke_without_command=True,
 )
 Names = Annotated[list[str] | None, typer.Argument(help="Names of graphs; all if none is given.")]
@@ -50,7 +52,10 @@ def list_graphs(
 
 @app.command("download")
 def download_graphs(graphs: Names = None) -> None:
-    """Copy the files of graphs from BIGCN_DATA, or download them, into the cache."""
+    """Copy the files of graphs from BIGCN_DATA, or download them, into the cache.
+
+    Example:  bigcn datasets download cora citeseer
+    """
     chosen = graphs or list(DATASETS)
     with progress(len(chosen), "download") as tell:
         for name in chosen:
@@ -60,11 +65,17 @@ def download_graphs(graphs: Names = None) -> None:
 
 @app.command("verify")
 def verify_graphs(graphs: Names = None) -> None:
-    """Check the files of graphs against their checksums."""
+    """Check the files of graphs against their checksums.
+
+    Example:  bigcn datasets verify cora
+    """
     chosen = graphs or [name for name in DATASETS if status(name).where != "absent"]
     for name in chosen:
         state = verify(name)
         output.print(f"{state.name}: {_verdict(state)} ({state.where})", markup=False)
+
+
+app.command("export")(export.export)
 
 
 def _as_row(state: DatasetStatus) -> dict[str, object]:
