@@ -27,6 +27,16 @@ def test_says_what_matters(card):
     assert "| majority class | 12.5 % | 10.0 % | 20.0 % |" in card
 
 
+def test_counts_have_their_nouns(graph, tmp_path):
+    fitted = BiGCNClassifier(search=False, max_epochs=1).fit(graph)
+    kinds = {"number": 13, "category": 1, "boolean": 0}
+    fitted.data_ |= {"features": kinds, "isolated": 1, "unlabelled": 1, "weighted": True, "edges": 1}
+    fitted.save(tmp_path / "model")
+    text = (tmp_path / "model" / "README.md").read_text()
+    assert ", 1 weighted edge, 1 isolated node; 13 number columns, 1 category column; 0.0 % of the values" in text
+    assert "; 1 node without a label." in text
+
+
 def test_names_of_users_are_not_markup(card):
     assert "<script>" not in card
     assert "**bold**" not in card.replace("\\*", "")

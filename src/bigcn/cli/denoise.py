@@ -104,7 +104,7 @@ def denoise(
         return
     tell(graph, result, changes)
     if out is not None:
-        errors.print(f"{graph.data.num_nodes:,} rows: {out}", markup=False, soft_wrap=True)
+        errors.print(f"{plural(graph.data.num_nodes, 'row')}: {out}", markup=False, soft_wrap=True)
 
 
 def clean_graph(graph: OwnGraph, noise: float | None, hidden: float, seed: int) -> Denoised:

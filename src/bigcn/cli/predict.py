@@ -12,6 +12,7 @@ from bigcn.cli.common import errors, print_json, resolve_device
 from bigcn.datasets.own import OwnGraph, write_table
 from bigcn.distributed.commands import predict_command
 from bigcn.estimators import BiGCNClassifier
+from bigcn.report.words import plural
 from bigcn.training.checkpoint import CheckpointError, load_checkpoint
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def predict(
     table = predictions(classifier, graph, all_probabilities)
     if not to_screen:
         write_table(table, out)
-        errors.print(f"{len(table):,} predictions: {out}", markup=False, soft_wrap=True)
+        errors.print(f"{plural(len(table), 'prediction')}: {out}", markup=False, soft_wrap=True)
     warnings = own.print_warnings(graph)
     if as_json:
         print_json({"warnings": warnings, "rows": table.astype(object).to_dict(orient="records")})

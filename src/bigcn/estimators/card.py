@@ -39,18 +39,23 @@ def plain(text: Any) -> str:
     return out.replace("&", "&amp;")
 
 
+def counted(count: int, noun: str) -> str:
+    """Returns a number with its noun, in the plural unless there is one."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def _data(data: Mapping[str, Any], details: Mapping[str, Any]) -> list[str]:
-    kinds = ", ".join(f"{count} {kind}" for kind, count in data["features"].items() if count)
+    kinds = ", ".join(counted(count, f"{kind} column") for kind, count in data["features"].items() if count)
     lines = [
-        f"{data['nodes']:,} nodes, {data['edges']:,} {'weighted ' if data['weighted'] else ''}edges, "
-        f"{data['isolated']:,} isolated nodes; columns: {kinds or 'none'}; {100 * data['missing']:.1f} % of the values "
-        "were missing."
+        f"{counted(data['nodes'], 'node')}, {counted(data['edges'], 'weighted edge' if data['weighted'] else 'edge')}, "
+        f"{counted(data['isolated'], 'isolated node')}; {kinds or 'no columns'}; {100 * data['missing']:.1f} % of the "
+        "values were missing."
     ]
     if data["labels"]:
         shown = list(data["labels"].items())
         listed = ", ".join(f"{plain(name)} ({count:,})" for name, count in shown[:20])
         more = f" and {len(shown) - 20} more" if len(shown) > 20 else ""
-        lines += ["", f"Classes: {listed}{more}; {data['unlabelled']:,} nodes without a label."]
+        lines += ["", f"Classes: {listed}{more}; {counted(data['unlabelled'], 'node')} without a label."]
     split = details["split"]
     parts = ", ".join(f"{split[part]:,} {word}" for part, word in PARTS.items() if part in split)
     lines += ["", f"Split: {plain(split['protocol'])}{f' ({parts})' if parts else ''}, `split.safetensors`."]
@@ -95,7 +100,9 @@ def _limits(details: Mapping[str, Any], task: str) -> list[str]:
         lines.append("- It predicts one of the classes above for every node, also for nodes of none of them.")
         test = details["report"]["nodes"] if details["report"] else 0
         if test:
-            lines.append(f"- Scores come from one split with {test:,} test nodes: small differences may be chance.")
+            lines.append(
+                f"- Scores come from one split with {counted(test, 'test node')}: small differences may be chance."
+            )
     else:
         lines.append("- A link is scored by how alike two nodes are to the model; a high score is no proof of a link.")
     lines.append("- A graph from another source may differ in ways that its columns do not show.")
