@@ -13,6 +13,8 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
 import pytest
 import torch
 from hypothesis import given, settings
@@ -291,3 +293,18 @@ def test_it_is_a_public_name_that_needs_pyarrow_only_when_it_reads():
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stderr == ""
     assert "needs pyarrow" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["nodes.csv", "nodes.csv.gz"])
+def test_threads_that_read_need_no_interpreter(tmp_path, monkeypatch, name):
+    # One that waits for the interpreter while it ends aborts the program, whatever its exit code was to be.
+    nodes = "id,x\n1,0.5\n2,1.5\n"
+    packed = gzip.compress(nodes[:9].encode()) + gzip.compress(nodes[9:].encode())  # two members are one file
+    (tmp_path / name).write_bytes(packed if name.endswith(".gz") else nodes.encode())
+    (tmp_path / "e.csv").write_text("source,target\n1,2\n")
+    taken = []
+    real = pa.csv.read_csv
+    monkeypatch.setattr(pa.csv, "read_csv", lambda file, **options: taken.append(file) or real(file, **options))
+    assert read_graph(tmp_path / name, tmp_path / "e.csv").summary.edges == 1
+    assert len(taken) > 1
+    assert all(isinstance(file, pa.NativeFile) and not isinstance(file, pa.PythonFile) for file in taken)

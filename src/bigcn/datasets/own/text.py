@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import os
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -88,7 +89,7 @@ def read_text_columns(path: Path, delimiter: str, width: int, names: list[str]) 
         names (list[str]): The columns to read, as the header spells them.
     """
     try:
-        with reading(path) as file:
+        with streaming(path) as file:
             table = pa.csv.read_csv(
                 file,
                 read_options=pa.csv.ReadOptions(block_size=BLOCK_BYTES),
@@ -168,6 +169,30 @@ def _not_utf8(path: Path) -> InputError:
             offset += len(line)
             row += 1
     return InputError(f"{path} is not UTF-8 text")
+
+
+@contextmanager
+def streaming(path: Path) -> Iterator[pa.NativeFile]:
+    """Opens a file as :func:`reading` does, for Arrow.
+
+    Its threads let go of a file after they have told its content. Were it one of Python's, they would need the
+    interpreter for that, and a thread that asks for it while the program ends aborts the program.
+
+    Args:
+        path (Path): The file.
+    """
+    try:
+        with pa.OSFile(os.fsencode(path)) as file:
+            if path.suffix.lower() != ".gz":
+                yield file
+                return
+            with pa.CompressedInputStream(file, "gzip") as unpacked:
+                yield unpacked
+    except OSError as error:
+        with reading(path) as again:  # which knows better what is wrong
+            while again.read(1 << 20):
+                pass
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
 @contextmanager
