@@ -130,6 +130,12 @@ def few_edges() -> None:
     Path("edges.csv").write_text("source,target\ntree-001,tree-002\n")
 
 
+def punch() -> None:
+    nodes = pd.read_csv("nodes.csv")
+    nodes.loc[3, "trait 2"] = None
+    nodes.to_csv("nodes.csv", index=False)
+
+
 BAD: dict[str, tuple] = {
     "no model": (lambda: shutil.rmtree("model"), (), "the checkpoint model does not exist"),
     "altered weights": (lambda: append("model/model.safetensors"), (), "was changed after"),
@@ -143,6 +149,7 @@ BAD: dict[str, tuple] = {
     ),
     "unknown id": (lambda: append("edges.csv", "tree-000,nobody\n"), (), "nobody"),
     "negative count": (lambda: None, ("--missing", "-1"), "'--missing'"),
+    "gaps refused": (punch, ("--gaps", "error"), "'fill' in place of 'error'"),
     "missing for gaps": (lambda: None, ("--missing", "fill"), "for missing feature values there is '--gaps'"),
     "negative seed": (lambda: None, ("--seed", "-1"), "'--seed'"),
     "gaps misspelt": (lambda: None, ("--gaps", "guess"), "'--gaps'"),

@@ -102,3 +102,11 @@ def test_bad_input_ends_with_one_sentence(bigcn, tmp_path, arguments, message):
     assert message in done.err
     assert not done.out
     assert not (tmp_path / "shards").exists()
+
+
+def test_a_table_without_features_says_why(bigcn, tmp_path):
+    (tmp_path / "n.csv").write_text("id,born\na,2021-01-01\nb,2021-01-02\n")
+    (tmp_path / "e.csv").write_text("source,target\na,b\n")
+    done = bigcn("partition", "n.csv", "e.csv", "--parts", "2", "-o", "shards")
+    assert done.code == 2
+    assert "n.csv has no feature columns: its columns are 'id', 'born' (column 'born': holds dates or times" in done.err

@@ -97,6 +97,45 @@ def test_dry_run_says_what_training_would(bigcn, forest):
     assert bigcn("train", "nodes.csv", "edges.csv", *LABEL).err.strip().endswith(document["refused"])
 
 
+def test_dry_run_looks_at_the_rest_where_labels_are_measurements(bigcn, forest):
+    forest()
+    nodes = pd.read_csv("nodes.csv")
+    nodes.assign(kind=np.arange(len(nodes)) / 7).to_csv("nodes.csv", index=False)
+    words = ("train", "nodes.csv", "edges.csv", *LABEL)
+    looked, machine, refused = bigcn(*words, "--dry-run"), bigcn(*words, "--dry-run", "--json"), bigcn(*words)
+    assert (looked.code, machine.code, refused.code) == (1, 1, 2)
+    assert "7 numbers, 1 category" in looked.out
+    assert "Training would be refused: nodes.csv, column 'kind': 60 different numbers" in looked.out
+    document = json.loads(machine.out)["graph"]
+    assert (document["nodes"], document["split"]) == (60, None)
+    assert refused.err == f"bigcn: {document['refused']}\n"
+
+
+def test_the_first_look_says_what_divides_the_nodes(bigcn, forest):
+    nodes, edges = forest(labelled=1.0)
+    table = pd.read_csv(nodes)
+
+    def said(*words: str) -> str:
+        outcome = bigcn("train", nodes, edges, *words, "--device", "cpu", "--dry-run", "--seed", "7")
+        assert outcome.code == 0, outcome.err
+        (line,) = [line for line in outcome.out.splitlines() if line.startswith("  split ")]
+        return line.removeprefix("  split      ")
+
+    drawn = "60/20/20 of the labelled nodes, class by class, drawn by seed 7"
+    assert said("--label", "kind") == drawn
+    assert said("--task", "link") == "80/10/10 of the links, drawn by seed 7"
+    parts = [["train", "val", "test", "train"][place % 4] for place in range(len(table))]
+    table.assign(split=parts, part=parts).to_csv(nodes, index=False)
+    assert said("--label", "kind") == "30 train, 15 val, 15 test, by column 'split'"
+    assert said("--label", "kind", "--split", "part") == "30 train, 15 val, 15 test, by column 'part'"
+    assert said("--label", "kind", "--features", "split,soil") == drawn
+    table.assign(split=["tset", *parts[1:]]).to_csv(nodes, index=False)
+    for words in (("--dry-run",), ()):
+        refused = bigcn("train", nodes, edges, *LABEL, *words)
+        assert refused.code == 2
+        assert "nodes.csv, row 2, column 'split': 'tset' is none of train, val and test" in refused.err
+
+
 def test_dry_run_says_what_was_understood(bigcn, forest):
     outcome = bigcn("train", *forest(), *LABEL, "--dry-run", "--save", "model")
     assert outcome.code == 0

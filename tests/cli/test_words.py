@@ -8,6 +8,11 @@ import pytest
     [
         (("compare", "cora", "--seeds", "many"), "bigcn: invalid value for '--seeds': "),
         (("reproduce", "all", "--minutes", "few"), "bigcn: invalid value for '--minutes': "),
+        (("train", "n", "e", "--dry-run", "--seed", str(2**63)), "bigcn: invalid value for '--seed': "),
+        (("compare", "digits", "--seed", str(2**63)), "bigcn: invalid value for '--seed': "),
+        (("partition", "n", "e", "--parts", "2", "-o", "s", "--seed", "9" * 30), "bigcn: invalid value for '--seed': "),
+        (("partition", "n", "e", "--parts", "2", "-o", ""), "bigcn: invalid value for '--output' / '-o': "),
+        (("links", "m", "n", "e", "--seed", str(2**64)), "bigcn: invalid value for '--seed': "),
         (("compare", "--sedes", "3"), "bigcn: no such option: --sedes"),
         (("comare",), "bigcn: no such command 'comare'"),
         (("train",), "bigcn: missing argument 'nodes'; see 'bigcn train --help'\n"),

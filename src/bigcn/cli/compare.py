@@ -9,10 +9,10 @@ import typer
 
 from bigcn.cli.common import errors, names, numbers, output, print_json, progress
 from bigcn.cli.executors import ExecutorOption, RayAddressOption, executor_device, make_executor
-from bigcn.cli.outputs import check_outputs, folder_named, write_outputs
+from bigcn.cli.outputs import FOLDER, check_outputs, write_outputs
 from bigcn.datasets import DATASETS
 from bigcn.experiments.comparison import Comparison, ComparisonResult, run_comparison
-from bigcn.experiments.records import SUMMARY_COLUMNS, RunResult, RunSpec
+from bigcn.experiments.records import MAX_SEED, SUMMARY_COLUMNS, RunResult, RunSpec
 from bigcn.experiments.store import RunStore
 from bigcn.memory import keep_freed_memory
 from bigcn.nn.registry import model_names
@@ -45,7 +45,9 @@ def compare(
         typer.Option(help="Models, separated by commas: " + ", ".join(model_names()) + ", bigcn:WORD+WORD, or all."),
     ] = "all",
     seeds: Annotated[int, typer.Option(help="How many seeds.", min=1, max=1000)] = 3,
-    seed: Annotated[int, typer.Option(help="The first seed; the others follow in steps of 5.", min=0)] = 5,
+    seed: Annotated[
+        int, typer.Option(help="The first seed; the others follow in steps of 5.", min=0, max=MAX_SEED)
+    ] = 5,
     protocol: Annotated[str, typer.Option(help="Split: authors, public or random; by default the graph's own.")] = "",
     negatives: Annotated[str, typer.Option(help="Training negatives of link prediction: fresh or fixed.")] = "fresh",
     max_epochs: Annotated[int | None, typer.Option(help="A cap on the epochs of every run.", min=1)] = None,
@@ -59,11 +61,7 @@ def compare(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--output",
-            "-o",
-            help="The folder for table, plot and page; by default runs/GRAPH-TASK-CASE.",
-            parser=folder_named,
-            metavar="<path>",
+            "--output", "-o", help="The folder for table, plot and page; by default runs/GRAPH-TASK-CASE.", **FOLDER
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")] = False,

@@ -15,6 +15,7 @@ from bigcn.cli import own
 from bigcn.cli.common import errors, output, print_json, resolve_device
 from bigcn.datasets.own import InputError, OwnGraph, write_table
 from bigcn.estimators import BiGCNClassifier, BiGCNLinkPredictor
+from bigcn.experiments.records import MAX_SEED
 from bigcn.links import LinkScorer, missing_links, suspicious_edges
 from bigcn.links.scoring import Embed
 from bigcn.training.checkpoint import load_checkpoint
@@ -52,7 +53,7 @@ def links(
         typer.Option("--output", "-o", help="The table to write (.csv, .tsv, .parquet).", show_default=False),
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    seed: Annotated[int, typer.Option(help="The seed of folds and random pairs.")] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of folds and random pairs.", max=MAX_SEED)] = 0,
     id: own.Id = None,
     source: own.Source = None,
     target: own.Target = None,

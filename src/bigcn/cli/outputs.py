@@ -1,6 +1,7 @@
 """The folder with table, plot and page that a command leaves behind, and what these must not take the place of."""
 
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -20,6 +21,10 @@ def folder_named(text: str | Path) -> Path:
     if not str(text).strip():
         raise typer.BadParameter("it names no folder")
     return Path(text)
+
+
+#: What options have that name a folder to write.
+FOLDER: dict[str, Any] = {"parser": folder_named, "metavar": "<path>"}
 
 
 def check_outputs(folder: Path, *used: Path | None) -> None:

@@ -11,6 +11,7 @@ from rich.console import Console
 from bigcn.cli.common import errors, names, output
 from bigcn.datasets.own import Encoding, InputError, OwnGraph, look, read_graph
 from bigcn.datasets.own.writing import table_ending
+from bigcn.estimators.base import GraphEstimator
 from bigcn.estimators.ordering import check_labels, stratified_split
 from bigcn.report.words import plural
 
@@ -137,17 +138,36 @@ def _has_column(path: Path, name: str) -> bool:
         return False
 
 
-def print_look(graph: OwnGraph, console: Console = output) -> None:
+def print_look(graph: OwnGraph, console: Console = output, split: str | None = None) -> None:
     """Prints what was understood of the files.
 
     Args:
         graph (OwnGraph): The graph.
         console (Console, optional): Where to. (default: standard output)
+        split (str, optional): What trains, validates and tests, see :func:`how_divided`. (default: :obj:`None`)
     """
     console.print(f"{graph.name}:", markup=False, soft_wrap=True)
-    for line in look(graph.summary, graph.encoding.columns):
+    for line in look(graph.summary, graph.encoding.columns, split=split):
         style = "yellow" if line.startswith("warning") else None
         console.print(f"  {line}", markup=False, soft_wrap=True, style=style)
+
+
+def how_divided(graph: OwnGraph, estimator: GraphEstimator) -> str | None:
+    """Says what trains, validates and tests, and who decided it; nothing where there are no labels to divide.
+
+    Args:
+        graph (OwnGraph): The graph.
+        estimator (GraphEstimator): What is trained.
+    """
+    seed, parts = estimator.seed, (1 - estimator.val_share - estimator.test_share, estimator.val_share)
+    shares = "/".join(f"{100 * share:.0f}" for share in (*parts, estimator.test_share))
+    if estimator.task == "link":
+        return f"{shares} of the links, drawn by seed {seed}"
+    if graph.split is not None:
+        sizes = [f"{len(getattr(graph.split, part)):,} {part}" for part in ("train", "val", "test")]
+        column = graph.split.protocol.removeprefix("column ")
+        return f"{', '.join(sizes)}, by column {column!r}"
+    return f"{shares} of the labelled nodes, class by class, drawn by seed {seed}" if graph.classes else None
 
 
 def why_refused(graph: OwnGraph) -> str | None:

@@ -7,20 +7,22 @@ import typer
 
 from bigcn.cli import own
 from bigcn.cli.common import names, output, print_json
+from bigcn.cli.outputs import FOLDER
 from bigcn.distributed.assign import Method
 from bigcn.distributed.shards import Manifest
+from bigcn.experiments.records import MAX_SEED
 
 
 def partition(
     nodes: Annotated[Path, typer.Argument(help="The table of nodes: .parquet, .csv, .tsv, .txt (also .gz).")],
     edges: Annotated[Path, typer.Argument(help="The table of edges, likewise.")],
     parts: Annotated[int, typer.Option(help="The number of shards, one for each process.", min=1)],
-    out: Annotated[Path, typer.Option("--output", "-o", help="The folder for the shards.")],
+    out: Annotated[Path, typer.Option("--output", "-o", help="The folder for the shards.", **FOLDER)],
     label: own.Label = None,
     method: Annotated[
         str, typer.Option(help="neighbours (keeps neighbours together), contiguous (in table order) or random.")
     ] = "neighbours",
-    seed: Annotated[int, typer.Option(help="Decides '--method random'.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Decides '--method random'.", min=0, max=MAX_SEED)] = 0,
     id: own.Id = None,
     source: own.Source = None,
     target: own.Target = None,

@@ -8,7 +8,7 @@ import typer
 
 from bigcn.cli.common import output, print_json
 from bigcn.cli.compare import command_line, plain_rows
-from bigcn.cli.outputs import check_outputs, folder_named, write_outputs
+from bigcn.cli.outputs import FOLDER, check_outputs, write_outputs
 from bigcn.datasets import DATASETS
 from bigcn.experiments.comparison import ComparisonResult
 from bigcn.experiments.own import PREFIX, OwnResult, folder_name, is_own
@@ -28,13 +28,7 @@ def report(
     store: Annotated[Path, typer.Option(help="The store of runs.")] = Path("runs/store.sqlite"),
     out: Annotated[
         Path,
-        typer.Option(
-            "--output",
-            "-o",
-            help="The folder for tables, plots and pages.",
-            parser=folder_named,
-            metavar="<path>",
-        ),
+        typer.Option("--output", "-o", help="The folder for tables, plots and pages.", **FOLDER),
     ] = Path("runs"),
     merge: Annotated[
         list[Path] | None, typer.Option(help="First take the runs of another store into this one.")

@@ -16,15 +16,15 @@ import typer
 from bigcn.cli import own, shards
 from bigcn.cli.common import errors, names, output, print_json, progress, resolve_device
 from bigcn.cli.compare import command_line
-from bigcn.cli.outputs import check_outputs, folder_named, write_outputs
+from bigcn.cli.outputs import FOLDER, check_outputs, write_outputs
 from bigcn.cli.saving import check_apart, check_folder, check_same
-from bigcn.datasets.own import InputError, OwnGraph
+from bigcn.datasets.own import InputError, NoClasses, OwnGraph
 from bigcn.estimators import BiGCNClassifier, BiGCNLinkPredictor
 from bigcn.estimators.base import GraphEstimator
 from bigcn.estimators.candidates import Candidate, Trial
 from bigcn.experiments.own import PREFIX, OwnResult, folder_name
 from bigcn.experiments.own_runs import run_own
-from bigcn.experiments.records import RunResult, RunSpec, summarise
+from bigcn.experiments.records import MAX_SEED, RunResult, RunSpec, summarise
 from bigcn.experiments.store import RunStore
 from bigcn.memory import keep_freed_memory
 from bigcn.nn.registry import get_model
@@ -58,8 +58,7 @@ def train(
     label: own.Label = None,
     task: Annotated[str, typer.Option(help="node (labels) or link (embeddings that tell links).")] = "node",
     save: Annotated[
-        Path | None,
-        typer.Option(help="The folder for the model; without it none is kept.", parser=folder_named, metavar="<path>"),
+        Path | None, typer.Option(help="The folder for the model; without it none is kept.", **FOLDER)
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Train the default form alone, without a search.")] = False,
     dry_run: Annotated[
@@ -69,18 +68,14 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the interrupted training in --save.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the model in --save; repeat stored runs.")] = False,
     models: Annotated[str, typer.Option(help="Models to compare with, separated by commas, or none.")] = "gcn,mlp",
-    seed: Annotated[int, typer.Option(help="Decides the split, the weights and the dropout.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Decides the split, the weights and the dropout.", min=0, max=MAX_SEED)] = 0,
     max_epochs: Annotated[int | None, typer.Option(help="A cap on the epochs of every training.", min=1)] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     store: Annotated[Path, typer.Option(help="The store of runs.")] = Path("runs/store.sqlite"),
     out: Annotated[
         Path | None,
         typer.Option(
-            "--output",
-            "-o",
-            help="The folder for table, plot and page; by default runs/NAME-TASK.",
-            parser=folder_named,
-            metavar="<path>",
+            "--output", "-o", help="The folder for table, plot and page; by default runs/NAME-TASK.", **FOLDER
         ),
     ] = None,
     id: own.Id = None,
@@ -112,25 +107,35 @@ def train(
     if not dry_run:
         check_folder(save, resume, force)
     begun = load_checkpoint(save, where) if resume and save is not None and not dry_run else None
-    graph = own.graph_from_options(
-        nodes,
-        edges,
-        label=label,
-        id=id,
-        source=source,
-        target=target,
-        weight=weight,
-        features=features,
-        split=split,
-        no_standardize=no_standardize,
-        missing=missing,
-        unknown_ids=unknown_ids,
-        like=None if begun is None else begun.encoding,
-        name=name,
-    )
+    refusal: str | None = None
+    try:
+        graph = own.graph_from_options(
+            nodes,
+            edges,
+            label=label,
+            id=id,
+            source=source,
+            target=target,
+            weight=weight,
+            features=features,
+            split=split,
+            no_standardize=no_standardize,
+            missing=missing,
+            unknown_ids=unknown_ids,
+            like=None if begun is None else begun.encoding,
+            name=name,
+        )
+    except NoClasses as error:
+        if not dry_run or error.graph is None:
+            raise
+        graph, refusal = error.graph, str(error)
+    parameters: dict[str, Any] = {"search": not quick, "seed": seed, "max_epochs": max_epochs, "device": where}
+    estimator = ESTIMATORS[task](**parameters)
     told = errors if as_json else output
-    own.print_look(graph, told)
-    refusal = own.why_refused(graph) if task == "node" and begun is None else None
+    divided = own.how_divided(graph, estimator)
+    own.print_look(graph, told, divided)
+    if task == "node" and begun is None:
+        refusal = refusal or own.why_refused(graph)
     if dry_run:
         if refusal is not None:
             told.print(f"  Training would be refused: {refusal}", markup=False, soft_wrap=True, style="red")
@@ -138,7 +143,13 @@ def train(
             columns = [
                 {"name": c.name, "kind": c.kind, "categories": len(c.categories)} for c in graph.encoding.columns
             ]
-            summary = {"name": graph.name, **asdict(graph.summary), "columns": columns, "refused": refusal}
+            summary = {
+                "name": graph.name,
+                **asdict(graph.summary),
+                "columns": columns,
+                "split": divided,
+                "refused": refusal,
+            }
             print_json({"graph": summary})
         raise typer.Exit(0 if refusal is None else 1)
     if refusal is not None:
@@ -148,8 +159,6 @@ def train(
     check_outputs(folder, nodes, edges, store, save)
     for place in (folder, store.parent):  # before anything is trained, not after
         place.mkdir(parents=True, exist_ok=True)
-    parameters: dict[str, Any] = {"search": not quick, "seed": seed, "max_epochs": max_epochs, "device": where}
-    estimator = ESTIMATORS[task](**parameters)
     if begun is not None:
         estimator = ESTIMATORS[task].from_checkpoint(begun, save or "", where)
         check_same(estimator, parameters)

@@ -13,7 +13,7 @@ from bigcn.datasets.own.encoding import column_of
 from bigcn.datasets.own.graph import Column, InputError
 from bigcn.datasets.own.labels import read_split
 from bigcn.datasets.own.pipeline import Roles
-from bigcn.datasets.own.tables import Table, listed
+from bigcn.datasets.own.tables import Table
 from bigcn.distributed.arrays import map_array, read_rows, write_array
 from bigcn.distributed.shards import SPLIT
 
@@ -48,6 +48,7 @@ def write_columns(
 ) -> Iterator[tuple[Column, Values]]:
     """Writes the encoded cells of each column, and yields it with its cells before the next is read."""
     columns = written.columns
+    unusable: list[str] = []
     for group in range(0, len(wanted), COLUMNS):
         table.load(wanted[group : group + COLUMNS])
         for name in wanted[group : group + COLUMNS]:
@@ -57,7 +58,8 @@ def write_columns(
             except Unusable as error:
                 if roles.features is not None:
                     raise
-                written.said.append(f"{error}; it was left out.")
+                unusable.append(str(error))
+                written.said.append(pipeline.left_out(str(error)))
                 continue
             if values.missing.any() and missing == "error":
                 first = int(values.missing.argmax())
@@ -83,7 +85,7 @@ def write_columns(
             columns.append(column)
             yield column, values
     if not columns:
-        raise InputError(f"{table.title} has no feature columns: its columns are {listed(table.names)}")
+        raise pipeline.no_features(table, unusable)
 
 
 def feature_blocks(

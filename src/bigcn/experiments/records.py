@@ -20,6 +20,7 @@ KEY_FORMAT = 1
 TASKS = ("node", "link")
 DEVICES = ("cpu", "cuda")
 STATUSES = ("ok", "failed")
+MAX_SEED = 2**63 - 1  # A larger whole number has no place in SQLite.
 SUMMARY_COLUMNS = ("model", "dataset", "task", "case", "value", "protocol", "metric", "mean", "std", "seeds")
 
 
@@ -112,7 +113,7 @@ class RunSpec:
     def __post_init__(self) -> None:
         _one_of(self.task, TASKS, "The task of a run")
         _one_of(self.device, DEVICES, "The device of a run")
-        if isinstance(self.seed, bool) or not isinstance(self.seed, numbers.Integral) or not 0 <= self.seed < 2**63:
+        if isinstance(self.seed, bool) or not isinstance(self.seed, numbers.Integral) or not 0 <= self.seed <= MAX_SEED:
             raise ValueError(f"The seed of a run is {self.seed!r}; it must be a whole number from 0 to 2**63 - 1.")
         if not isinstance(self.settings, Mapping):
             raise ValueError(f"The settings of a run are of type {type(self.settings).__name__}, not a mapping.")

@@ -43,12 +43,34 @@ WHOLE_GRAPHS = {
     "broken GML": ("g.gml", b"graph [ node [", ["g.gml"]),
     "broken GEXF": ("g.gexf", b"<gexf>", ["g.gexf"]),
     "broken JSON": ("g.json", b"{", ["g.json"]),
-    "JSON of something else": ("g.json", b"[1, 2]", ["g.json"]),
+    "JSON of something else": ("g.json", b"[1, 2]", ["g.json", "an object with 'nodes' and 'links'"]),
+    "JSON without nodes": ("g.json", b"{}", ["g.json", "'nodes' is missing"]),
+    "JSON with a number of nodes": ("g.json", b'{"nodes": 5, "links": "x"}', ["g.json", "'nodes' is no list"]),
+    "JSON with a text of links": ("g.json", b'{"nodes": [], "links": "x"}', ["g.json", "'links' is no list"]),
+    "JSON with nodes that are numbers": ("g.json", b'{"nodes": [1], "edges": []}', ["g.json", "entry 1 of 'nodes'"]),
+    "JSON with a list as id": (
+        "g.json", b'{"nodes": [{"id": 1}, {"id": [2]}], "edges": []}', ["g.json", "entry 2 of 'nodes': 'id' must be"],
+    ),
+    "JSON with half an edge": (
+        "g.json", b'{"nodes": [{"id": 1}], "links": [{"source": 1}]}', ["entry 1 of 'links': 'target' is missing"],
+    ),
+    "no UTF-8 in JSON": ("g.json", b"\xff\xfe", ["g.json", "not UTF-8"]),
+    "Pajek that was cut off": ("g.net", b'*vertices 2\n1 "a"', ["g.net", "cut off"]),
+    "Pajek without a number of nodes": ("g.net", b"*vertices", ["g.net", "cut off, or holds something"]),
+    "Pajek without nodes": ("g.net", b"*edges\n1 2 x", ["g.net", "does not belong"]),
+    "GML of something else": ("g.gml", b"graph 5", ["g.gml", "does not belong"]),
+    "no gzip file": ("g.json.gz", b"junk", ["g.json.gz", "gzip"]),
     "unknown ending": ("g.xlsx", b"x", ["g.xlsx", ".graphml", ".npz", ".pt"]),
     "node table alone": ("nodes.csv", b"id,age\na,1.5\nb,2.5\n", ["nodes.csv", "table of edges"]),
-    "no archive": ("g.npz", b"junk", ["g.npz"]),
+    "no archive": ("g.npz", b"junk", ["g.npz", "it is no zip archive"]),
+    "an array alone": ("g.npz", b"\x93NUMPY\x01\x00", ["g.npz", "it is no zip archive"]),
+    "an archive that was cut off": ("g.npz", npz(**ADJACENCY)[:-30], ["g.npz", "it is no zip archive"]),
+    "an array that was altered": (
+        "g.npz", npz(**ADJACENCY).replace(b"NUMPY", b"NUMPX", 1), ["g.npz", "the array 'adj_data' is damaged"],
+    ),
     "objects in the archive": (
-        "g.npz", npz(**ADJACENCY, **{**ATTRIBUTES, "attr_data": np.array([{}, {}])}), ["g.npz", "unpickling"],
+        "g.npz", npz(**ADJACENCY, **{**ATTRIBUTES, "attr_data": np.array([{}, {}])}),
+        ["g.npz", "unpickling", "the array 'attr_data' holds Python objects"],
     ),
     "pickle in disguise": ("g.npz", pickle.dumps([1]), ["g.npz", "unpickling"]),
     "no features in the archive": ("g.npz", npz(**ADJACENCY), ["g.npz", "'attr_data'", "adj_data"]),
@@ -99,3 +121,5 @@ def test_whole_graphs(case, tmp_path, refused):
     message = refused(tmp_path / name)
     for fragment in fragments:
         assert fragment in message
+    for word in ("allow_pickle", "Iteration", "object has no", "iterable", "unhashable", "unpack", "int()", "codec"):
+        assert word not in message

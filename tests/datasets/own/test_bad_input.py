@@ -55,6 +55,12 @@ NODE_TABLES = {
     "open quotation mark": (b'id,age,kind\na,1,x\nb,2,"y\nc,3,x\n', {}, ["nodes.csv", "row 3", "quotation mark"]),
     "no label column": (NODES, {"label": "colour"}, ["nodes.csv", "'colour'", "--label", "'kind'"]),
     "no feature columns": (b"id,kind\na,x\nb,y\n", {"label": "kind"}, ["nodes.csv", "no feature columns", "'kind'"]),
+    "no usable column": (
+        b"id,born,gone,kind\na,2021-01-01,,x\nb,2021-01-02,,y\n", {"label": "kind"},
+        ["nodes.csv", "no feature columns", "'id', 'born', 'gone', 'kind'", "(column 'born': holds dates or times",
+         "column 'gone': holds no value at all"],
+    ),
+    "no header, and the same number twice": (b"a,0.5,0.5\nb,1,2\n", {}, ["two columns called '0.5'", "header?"]),
     "unknown feature": (NODES, {"features": ["size"]}, ["nodes.csv", "'size'", "'age'"]),
     "label as feature": (NODES, {"features": ["kind"], "label": "kind"}, ["nodes.csv", "'kind'", "feature"]),
     "infinite feature": (b"id,age\na,1\nb,inf\nc,2\n", {}, ["nodes.csv", "row 3", "column 'age'", "infinite"]),
@@ -67,7 +73,7 @@ NODE_TABLES = {
     ),
     "missing value": (
         b"id,age,kind\na,1,x\nb,,y\nc,3,\n", {"missing": "error"},
-        ["nodes.csv", "row 3", "column 'age'", "missing", "2 such"],
+        ["nodes.csv", "row 3", "column 'age'", "missing", "2 such", "'fill' in place of 'error'"],
     ),
     "empty column chosen": (b"id,age,b\na,1,\nb,2,\n", {"features": ["b"]}, ["nodes.csv", "column 'b'", "no value"]),
     "measurements as labels": (table("id,age,y\nn{i},{i},{i}.25", 30), {"label": "y"}, ["column 'y'", "measurements"]),
@@ -75,6 +81,13 @@ NODE_TABLES = {
     "numbers as labels": (table("id,age,y\nn{i},{i},{i}", 30), {"label": "y"}, ["column 'y'", "30 different"]),
     "unknown part": (
         b"id,age,s\na,1,train\nb,2,holdout\n", {"split": "s"}, ["nodes.csv", "row 3", "column 's'", "'holdout'"],
+    ),
+    "unknown part, as it is spelt": (
+        b"id,age,s\na,1,train\nb,2,TsEt\nc,3,x\n", {"split": "s"}, ["row 3", "'TsEt' is none", "1 more are none"],
+    ),
+    "a slip in the split": (
+        b"id,age,split\na,1,train\nb,2,val\nc,3,tset\nd,4,test\n", {},
+        ["nodes.csv", "row 4", "column 'split': 'tset' is none of train, val and test", "something else"],
     ),
     "part without nodes": (b"id,age,s\na,1,train\nb,2,test\n", {"split": "s"}, ["nodes.csv", "column 's'", "'val'"]),
     "no split column": (NODES, {"split": "part"}, ["nodes.csv", "'part'", "--split"]),
@@ -112,7 +125,11 @@ EDGE_TABLES = {
     "NaN weight": (b"source,target,weight\na,b,nan\n", {}, ["edges.csv", "row 2", "column 'weight'", "missing"]),
     "word as weight": (b"source,target,w\na,b,big\n", {"weight": "w"}, ["edges.csv", "row 2", "column 'w'", "'big'"]),
     "weight too small for single precision": (
-        b"source,target,weight\na,b,1e-60\n", {}, ["edges.csv", "row 2", "column 'weight'", "1e-60"],
+        b"source,target,weight\na,b,1e-60\n", {}, ["edges.csv", "row 2", "column 'weight'", "1e-60 is too small"],
+    ),
+    "weight too large for single precision": (
+        b"source,target,weight\na,b,1\nb,c,1e308\n", {},
+        ["edges.csv", "row 3", "column 'weight'", "1e+308 is too large"],
     ),
     "weights that add up to infinity": (
         b"source,target,weight\na,b,3e38\nb,a,3e38\n", {}, ["edges.csv", "add up to infinity"],
@@ -204,6 +221,12 @@ def test_another_spelling_of_an_id_is_pointed_out(refused):
     message = refused(nodes, pd.DataFrame({"source": ["1"], "target": ["2.0"]}))
     assert "id '2.0'" in message
     assert "'2' is another id" in message
+    for spelt, asked in (("2.0", "2"), ("02", "2"), ("2", "02"), ("2.50", "2.5"), ("1e3", "1000")):
+        nodes = pd.DataFrame({"id": ["1", spelt], "x": [0.5, 1.5]})
+        message = refused(nodes, pd.DataFrame({"source": ["1"], "target": [asked]}))
+        assert f"id {asked!r} is not in the node table, where {spelt!r} is another id" in message
+    for asked in ("3", "x", "inf", "nan", ""):
+        assert "another id" not in refused(nodes, pd.DataFrame({"source": ["1"], "target": [asked]}))
 
 
 def test_more_features_than_memory(monkeypatch, tmp_path, refused):

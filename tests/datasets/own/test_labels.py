@@ -2,9 +2,11 @@
 
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from bigcn.datasets.own import InputError
-from bigcn.datasets.own.labels import read_labels
+from bigcn.datasets.own import InputError, NoClasses, read_graph
+from bigcn.datasets.own.labels import MOSTLY_WORDS, PARTS, is_split, read_labels, read_split
 from bigcn.datasets.own.tables import frame_table
 
 
@@ -49,3 +51,37 @@ def test_the_classes_of_a_model_are_kept():
 def test_what_is_no_class(cells):
     with pytest.raises(InputError, match="column 'c'"):
         labels(cells)
+
+
+@pytest.mark.parametrize("missing", ["fill", "error"])
+def test_no_classes_come_with_a_look_at_the_rest(missing):
+    frame = pd.DataFrame({"id": range(30), "x": [i % 4 for i in range(30)], "y": [i / 7 for i in range(30)]})
+    edges = pd.DataFrame({"source": [0, 1], "target": [1, 2]})
+    with pytest.raises(NoClasses, match="measurements") as caught:
+        read_graph(frame, edges, label="y", missing=missing)
+    graph = caught.value.graph
+    assert (graph.summary.nodes, graph.summary.edges, graph.feature_names) == (30, 2, ("x",))
+    assert graph.data.y is None
+    assert graph.summary.labels == {}
+    with pytest.raises(InputError, match="column 'x'"):  # what is wrong elsewhere is said as well
+        read_graph(frame.assign(x=float("inf")), edges, label="y")
+
+
+WORD = st.sampled_from([word for words in PARTS.values() for word in words]).flatmap(
+    lambda word: st.sampled_from([word, word.upper(), f" {word.title()} "])
+)
+OTHER = st.sampled_from(["tset", "tram", "Val.", "trian", "1"])
+
+
+@given(words=st.lists(WORD, max_size=30), others=st.lists(OTHER, max_size=10), gaps=st.integers(0, 5), data=st.data())
+def test_a_slip_does_not_turn_the_split_into_a_feature(words, others, gaps, data):
+    cells = data.draw(st.permutations([*words, *others, *[None] * gaps]))
+    table = frame_table(pd.DataFrame({"split": pd.Series(cells, dtype=object)}), "table")
+    known = len(words) + len(others)
+    assert is_split(table, "split", whole=True) == (bool(words) and not others)
+    found = is_split(table, "split", whole=False)
+    assert found == (bool(words) and len(words) >= MOSTLY_WORDS * known)
+    if found and others:
+        row, first = next((i + 1, cell) for i, cell in enumerate(cells) if cell in others)
+        with pytest.raises(InputError, match=f"^table, row {row}, column 'split': {first!r} is none of"):
+            read_split(table, "split", None, whole=True)

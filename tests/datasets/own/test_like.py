@@ -71,6 +71,12 @@ def test_a_split_that_is_not_whole_is_no_matter(read):
     assert read("id,size,colour,member,split\nk,9,blue,no,test\n", like=encoding).split is None
 
 
+def test_a_slip_in_a_split_that_is_of_no_use_is_no_matter(read):
+    encoding = read(NODES, EDGES, label="kind").encoding
+    rows = "".join(f"{i},9,blue,no,{part}\n" for i, part in enumerate(["train", "val", "test", "tset"]))
+    assert read("id,size,colour,member,split\n" + rows, like=encoding).split is None
+
+
 def test_a_column_that_is_empty_now(read):
     encoding = Encoding((Column("x", "number", 5.0, 2.0), Column("c", "category", categories=("a", "b"))))
     graph = read("id,x,c\nk,,a\nl,,b\n", "source,target\nk,l\n", like=encoding)

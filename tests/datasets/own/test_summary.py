@@ -46,6 +46,7 @@ GONE = np.where(np.arange(N) < 40, np.nan, RNG.normal(size=N))
         ({"cost": [("?", "€1,000", "€7")[place % 3] for place in range(len(KIND))]}, "but '?' is none"),
         ({"seen": [f"2021-01-{place % 5 + 1:02}" for place in range(len(KIND))]}, "dates or times (as '2021-01-01')"),
         ({"zip": [f"0{place % 9}1" for place in range(N)]}, "'001' looks like a code"),
+        ({"split": ["train", "tram", "bus"] * (N // 3)}, "for the split: it holds 'train', but 'bus' is none of train"),
         ({"gone": GONE}, "Column 'gone' is missing in more than half of the rows."),
         ({"gone": GONE}, "33% of all feature values are missing."),
         ({"kind": ["w", "w", *KIND[2:]]}, "Class 'w' has 2 labels only."),
@@ -55,6 +56,12 @@ GONE = np.where(np.arange(N) < 40, np.nan, RNG.normal(size=N))
 )
 def test_sentences(columns, sentence):
     assert sentence in warnings(**columns)
+
+
+def test_a_split_that_is_a_feature_by_choice():
+    frame = pd.DataFrame({"id": range(N), "size": RNG.normal(size=N), "split": ["train", "val", "test"] * (N // 3)})
+    edges = pd.DataFrame({"source": [0], "target": [1]})
+    assert "split" not in " ".join(read_graph(frame, edges, features=["size", "split"]).summary.warnings)
 
 
 def test_what_is_no_id():
@@ -92,5 +99,8 @@ def test_look():
     assert "2 classes, 60 labelled, 0 to predict" in lines[3]
     assert lines[4].split() == ["30", "u"]
     assert any(line.startswith("warning") and "57 of 60" in line for line in lines)
+    divided = look(found.summary, split="as it was told")
+    assert [line for line in divided if line not in lines] == ["split      as it was told"]
+    assert divided.index("split      as it was told") < next(i for i, line in enumerate(divided) if "57 of" in line)
     many = look(read_graph(frame.assign(kind=np.arange(N) % 25), edges, label="kind", unknown_ids="drop").summary)
     assert any("5 more classes" in line for line in many)

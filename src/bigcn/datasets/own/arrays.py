@@ -2,6 +2,7 @@
 
 import contextlib
 import warnings
+import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,10 @@ def read_npz(path: Path) -> GraphArrays:
     """Reads adjacency, features and labels in the layout of PyG's Amazon graphs."""
     arrays: dict[str, np.ndarray] = {}
     wanted = [f"{part}_{key}" for part in ("adj", "attr") for key in ("data", "indices", "indptr", "shape")]
+    name = ""
     try:
+        if not zipfile.is_zipfile(path):  # which NumPy would take for a pickle
+            raise InputError(f"{path} is not an .npz file that can be read without unpickling: it is no zip archive")
         with np.load(path, allow_pickle=False) as file:
             found = file.files
             for name in (*wanted, "attr_matrix", "labels"):
@@ -52,10 +56,12 @@ def read_npz(path: Path) -> GraphArrays:
                     arrays[name] = file[name]
             with contextlib.suppress(ValueError, KeyError):  # names kept as Python objects are done without
                 arrays["class_names"] = file["class_names"]
+    except InputError:
+        raise
     except Exception as error:  # zip, zlib and NumPy each have their own
-        raise InputError(
-            f"{path} is not an .npz file that can be read without unpickling: {first_line(error)}"
-        ) from error
+        objects = isinstance(error, ValueError) and "allow_pickle" in str(error)
+        what = f"the array {name!r} {'holds Python objects' if objects else 'is damaged'}" if name else "it is damaged"
+        raise InputError(f"{path} is not an .npz file that can be read without unpickling: {what}") from error
     if "attr_matrix" in arrays:
         wanted = wanted[:4]
     if lacking := [name for name in wanted if name not in arrays]:

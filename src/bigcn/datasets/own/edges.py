@@ -134,12 +134,14 @@ def match(column: pa.ChunkedArray, ids: pa.ChunkedArray) -> np.ndarray:
 def _near(value: object, ids: pa.ChunkedArray) -> str:
     """Names the id that was probably meant: another spelling of the same number."""
     number = parse_number(str(value))
-    if not math.isfinite(number) or number != int(number):
+    if not math.isfinite(number):
         return ""
-    meant = str(int(number))
-    if meant == str(value) or match(pa.chunked_array([[meant]]), ids)[0] < 0:
-        return ""
-    return f", where {meant!r} is another id"
+    # Whole numbers as they are usually written, or as a column with gaps has them; then any other spelling.
+    usual = [str(int(number)), f"{int(number)}.0"] if number == int(number) else []
+    meant = next((text for text in usual if match(pa.chunked_array([[text]]), ids)[0] >= 0), None)
+    if meant is None:
+        meant = next((str(id) for id in ids.to_pylist() if parse_number(str(id)) == number), None)
+    return "" if meant is None else f", where {meant!r} is another id"
 
 
 def read_weights(table: Table, name: str) -> np.ndarray:
@@ -164,8 +166,12 @@ def read_weights(table: Table, name: str) -> np.ndarray:
     bad = ~((single > 0) & np.isfinite(single))
     if bad.any():
         first = int(bad.argmax())
-        what = "missing" if np.isnan(weights[first]) else f"{weights[first]:g}"
-        raise InputError(f"{table.place(first, name)}: the weight must be a number above zero, and it is {what}")
+        place, found = table.place(first, name), weights[first]
+        if found > 0 and np.isfinite(found):
+            size = "small" if single[first] == 0 else "large"
+            raise InputError(f"{place}: the weight {found:g} is too {size} for single precision")
+        what = "missing" if np.isnan(found) else f"{found:g}"
+        raise InputError(f"{place}: the weight must be a number above zero, and it is {what}")
     return weights
 
 

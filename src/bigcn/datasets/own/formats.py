@@ -3,11 +3,13 @@
 import gzip
 import json
 import warnings
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import ParseError
 
 import numpy as np
 
@@ -61,7 +63,28 @@ def open_graph(path: Path, id: str, source: str, target: str) -> GraphFile:
 def _read_node_link(nx: Any, path: Path) -> Any:
     with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
         document = json.load(file)
+    _check_node_link(path, document)
     return nx.node_link_graph(document, edges="links" if "links" in document else "edges")
+
+
+def _check_node_link(path: Path, document: Any) -> None:
+    """Refuses JSON that is something else than a node-link graph."""
+    if not isinstance(document, dict):
+        raise InputError(f"{path} is no node-link JSON: that is an object with 'nodes' and 'links' (or 'edges')")
+    edges = "links" if "links" in document else "edges"
+    for key in ("nodes", edges):
+        if not isinstance(document.get(key), list):
+            what = "is no list" if key in document else "is missing"
+            raise InputError(f"{path} is no node-link JSON: {key!r} {what}")
+        for i, entry in enumerate(document[key]):
+            place = f"{path}, entry {i + 1:,} of {key!r}"
+            if not isinstance(entry, dict):
+                raise InputError(f"{place}: is no object with names and values")
+            for end in ("id",) if key == "nodes" else ("source", "target"):
+                if end not in entry and key != "nodes":  # nodes without one are numbered
+                    raise InputError(f"{place}: {end!r} is missing")
+                if isinstance(entry.get(end), dict | list):
+                    raise InputError(f"{place}: {end!r} must be a number or a text")
 
 
 def _read_gml(nx: Any, path: Path) -> Any:
@@ -92,8 +115,12 @@ def _from_networkx(path: Path, ending: str, id: str, source: str, target: str) -
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             graph = NETWORKX[ending](nx, path)
+    except InputError:
+        raise
     except Exception as error:  # its readers let through whatever a broken file makes them stumble over
-        raise InputError(f"{path} is not a {ending} graph that can be read: {first_line(error)}") from error
+        said = isinstance(error, nx.NetworkXError | ParseError | json.JSONDecodeError)
+        reason = first_line(error) if said else _guess(error)
+        raise InputError(f"{path} is not a {ending} graph that can be read: {reason}") from error
     keys = list(graph.nodes)
     if not keys:
         raise InputError(f"{path} has no nodes")
@@ -109,6 +136,15 @@ def _from_networkx(path: Path, ending: str, id: str, source: str, target: str) -
         _table(path, links, lambda i: f"edge {ends[i][0]!r}–{ends[i][1]!r}"),
         path.name.split(".")[0],
     )
+
+
+def _guess(error: Exception) -> str:
+    """Says what may be wrong with a file whose reader stumbled, in whose own words only programmers are at home."""
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8 text"
+    if isinstance(error, gzip.BadGzipFile | EOFError | zlib.error):
+        return "it is no gzip file, or only a part of one"
+    return "it is cut off, or holds something where it does not belong"
 
 
 def _values(graph: Any, name: str) -> list[Any]:

@@ -17,6 +17,17 @@ class InputError(ValueError):
     """A user's file that cannot be understood; the message is one sentence that says what and where."""
 
 
+class NoClasses(InputError):
+    """Labels that are no classes, see :attr:`graph`.
+
+    Args:
+        message (str): The sentence.
+    """
+
+    #: What was understood of the rest of the files, without labels and with gaps where values are missing.
+    graph: "OwnGraph | None" = None
+
+
 @dataclass(frozen=True)
 class Column:
     """How a column of the node table becomes features.

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import torch
 
 from bigcn.datasets.own.columns import as_floats, distinct_texts, known_text, natural, parse_number, plain
-from bigcn.datasets.own.graph import InputError
+from bigcn.datasets.own.graph import InputError, NoClasses
 from bigcn.datasets.own.tables import Table, listed
 from bigcn.datasets.splits import Split
 
@@ -18,6 +18,12 @@ PARTS = {
     "val": ("val", "valid", "validation", "dev"),
     "test": ("test", "testing"),
 }
+#: The column that holds them, where none is named.
+USUAL_SPLIT = "split"
+#: All words.
+WORDS = tuple(word for part in PARTS.values() for word in part)
+#: If at least this share of a column's texts are such words, the others are taken for slips, not for categories.
+MOSTLY_WORDS = 0.75
 #: More different labels than this, and more than half as many as there are labelled nodes, are no classes.
 MAX_LOOSE_CLASSES = 20
 
@@ -77,25 +83,32 @@ def _check_classes(table: Table, name: str, codes: np.ndarray, texts: list[str])
     numbers = [parse_number(text) for text in texts]
     measured = distinct > 0 and all(n == n for n in numbers) and any(n != np.floor(n) for n in numbers)
     if measured and (distinct > 100 or 2 * distinct > labelled):
-        raise InputError(
+        raise NoClasses(
             f"{table.title}, column {name!r}: {distinct:,} different numbers among {labelled:,} labels are "
             f"measurements, not classes, and only classes can be learned"
         )
     if distinct > MAX_LOOSE_CLASSES and 2 * distinct > labelled:
-        raise InputError(
+        raise NoClasses(
             f"{table.title}, column {name!r}: {distinct:,} different labels among {labelled:,} labelled nodes are no "
             f"classes; is it a column of names or ids?"
         )
 
 
-def is_split(table: Table, name: str) -> bool:
-    """Tells whether a column holds the words of a split and nothing else."""
+def is_split(table: Table, name: str, whole: bool) -> bool:
+    """Tells whether a column holds the words of a split.
+
+    Args:
+        table (Table): The node table.
+        name (str): The column.
+        whole (bool): Whether it must hold nothing else. If not, most of its cells are enough, and the others are slips,
+            which :func:`read_split` names.
+    """
     column = plain(table, name, table.column(name))
     if not pa.types.is_string(column.type):
         return False
-    words = pc.unique(known_text(column)).to_pylist()
-    known = {word for part in PARTS.values() for word in part}
-    return any(words) and all(word is None or word.lower() in known for word in words)
+    text = pc.drop_null(known_text(column))
+    found = int(pc.sum(pc.is_in(pc.utf8_lower(text), value_set=pa.array(WORDS))).as_py() or 0)
+    return bool(found) and found >= (1 if whole else MOSTLY_WORDS) * len(text)
 
 
 def read_split(table: Table, name: str, y: np.ndarray | None, whole: bool) -> tuple[Split | None, list[str]]:
@@ -109,14 +122,18 @@ def read_split(table: Table, name: str, y: np.ndarray | None, whole: bool) -> tu
     """
     column = plain(table, name, table.take(name))
     text = known_text(column if pa.types.is_string(column.type) else pc.cast(column, pa.string()))
-    words = np.array([word.lower() if word else "" for word in text.to_pylist()])
+    cells = text.to_pylist()
+    words = np.array([word.lower() if word else "" for word in cells])
     part = np.full(len(words), -1)
     for i, names in enumerate(PARTS.values()):
         part[np.isin(words, names)] = i
     strange = (part < 0) & (words != "")
     if strange.any():
-        first = int(strange.argmax())
-        raise InputError(f"{table.place(first, name)}: {words[first]!r} is none of train, val and test")
+        first, others = int(strange.argmax()), int(strange.sum()) - 1
+        more = f" ({others:,} more are none, either)" if others else ""
+        if name == USUAL_SPLIT:  # which was not asked for
+            more += ": mend it, or call the column something else if it is no split"
+        raise InputError(f"{table.place(first, name)}: {cells[first]!r} is none of train, val and test{more}")
     said = []
     if y is not None and bool(lost := int(((part >= 0) & (y < 0)).sum())):
         said.append(f"{lost:,} nodes of the split in column {name!r} have no label and were taken out of it.")

@@ -12,8 +12,8 @@ from bigcn.datasets.own.columns import Unusable, Values, read_values
 from bigcn.datasets.own.edges import read_edges, read_ids
 from bigcn.datasets.own.encoding import column_of, encode_values
 from bigcn.datasets.own.formats import TABLE_ENDINGS, GraphFile, open_graph
-from bigcn.datasets.own.graph import Column, Encoding, InputError, OwnGraph
-from bigcn.datasets.own.labels import is_split, read_labels, read_split
+from bigcn.datasets.own.graph import Column, Encoding, InputError, NoClasses, OwnGraph
+from bigcn.datasets.own.labels import USUAL_SPLIT, is_split, read_labels, read_split
 from bigcn.datasets.own.summary import summarize
 from bigcn.datasets.own.tables import Table, checked_path, file_ending, listed, open_table
 from bigcn.smoothing.imputation import fill_missing
@@ -67,7 +67,7 @@ def build(
     table.require(id, "--id")
     label = _label(table, roles, like, file)
     wanted = _feature_names(table, roles, id, label, like, said)
-    split = roles.split or "split"
+    split = roles.split or USUAL_SPLIT
     table.load([id, *([label] if label else []), *([split] if split in table.names else []), *wanted])
     parts_in = _split_column(table, roles, wanted, like)
     wanted = [name for name in wanted if name != parts_in]
@@ -82,8 +82,12 @@ def build(
     graph = read_edges(links, source, target, weight, ids, table.title, unknown_ids)
 
     y, classes = None, () if like is None else like.classes
+    refusal: NoClasses | None = None
     if label is not None:
-        y, classes = read_labels(table, label, None if like is None else like.classes, file.classes)
+        try:
+            y, classes = read_labels(table, label, None if like is None else like.classes, file.classes)
+        except NoClasses as error:
+            refusal = error  # which comes with a first look at the rest
     parts = None
     if parts_in is not None:
         parts, remarks = read_split(table, parts_in, y, whole=like is None)
@@ -95,11 +99,12 @@ def build(
     if gaps is not None:
         if missing == "error":
             raise _first_missing(table, columns, cells)
-        owner = [number for number, column in enumerate(columns) for _ in column.features]
-        x = fill_missing(x, gaps, graph.index, graph.weight, owner)
+        if refusal is None:
+            owner = [number for number, column in enumerate(columns) for _ in column.features]
+            x = fill_missing(x, gaps, graph.index, graph.weight, owner)
     summary = summarize(graph, len(ids), columns, cells, y, classes, said)
     encoding = like or Encoding(tuple(columns), classes, label, standardize, id, source, target, weight)
-    return OwnGraph(
+    own = OwnGraph(
         data=Data(
             x=x,
             edge_index=graph.index,
@@ -113,6 +118,10 @@ def build(
         split=parts,
         missing=gaps,
     )
+    if refusal is not None:
+        refusal.graph = own
+        raise refusal
+    return own
 
 
 def open_tables(nodes: Any, edges: Any, id: str, source: str, target: str) -> GraphFile:
@@ -148,7 +157,7 @@ def _feature_names(
         if roles.features is not None and set(roles.features) != set(known):
             raise InputError(f"the model was trained on the columns {listed(known)}, not on {listed(roles.features)}")
         lacking = [name for name in known if name not in table.names]
-        extra = [name for name in others if name not in known and name != "split"]
+        extra = [name for name in others if name not in known and name != USUAL_SPLIT]
         if lacking:
             also = f"; it has {listed(extra)}, which the model does not know" if extra else ""
             raise InputError(
@@ -173,9 +182,10 @@ def _split_column(table: Table, roles: Roles, wanted: Sequence[str], like: Encod
     """Returns the split column: the one that was named, or the one called so, unless it is a feature."""
     if roles.split is not None:
         return table.require(roles.split, "--split")
-    if "split" not in table.names or ("split" in wanted and (like is not None or roles.features is not None)):
+    known = USUAL_SPLIT in wanted and (like is not None or roles.features is not None)
+    if USUAL_SPLIT not in table.names or known:
         return None
-    return "split" if is_split(table, "split") else None
+    return USUAL_SPLIT if is_split(table, USUAL_SPLIT, whole=like is not None) else None
 
 
 def _weight(links: Table, roles: Roles, like: Encoding | None, said: list[str]) -> str | None:
@@ -206,6 +216,7 @@ def _columns(
             raise InputError("; ".join(problems))
         return cells, list(like.columns)
     columns: list[Column] = []
+    unusable: list[str] = []
     for name in wanted:
         try:
             values = read_values(table, name)
@@ -213,13 +224,32 @@ def _columns(
         except Unusable as error:
             if roles.features is not None:
                 raise
-            said.append(f"{error}; it was left out.")
+            unusable.append(str(error))
             continue
         cells.append(values)
         columns.append(column_of(name, values, standardize))
     if not columns:
-        raise InputError(f"{table.title} has no feature columns: its columns are {listed(table.names)}")
+        raise no_features(table, unusable)
+    said += [left_out(error) for error in unusable]
     return cells, columns
+
+
+def left_out(error: str) -> str:
+    """Returns the warning about a column that cannot become features."""
+    return f"{error}; it was left out."
+
+
+def no_features(table: Table, unusable: Sequence[str]) -> InputError:
+    """Returns what is wrong with a table without features, and why its columns became none.
+
+    Args:
+        table (Table): The node table.
+        unusable (Sequence[str]): What is wrong with each of its columns that might have become features.
+    """
+    reasons = [error.removeprefix(f"{table.title}, ") for error in unusable[:3]]
+    more = f" and {len(unusable) - 3:,} more" if len(unusable) > 3 else ""
+    why = f" ({'; '.join(reasons)}{more})" if reasons else ""
+    return InputError(f"{table.title} has no feature columns: its columns are {listed(table.names)}{why}")
 
 
 def _check_usable(table: Table, name: str, values: Values, chosen: bool) -> None:
@@ -251,4 +281,4 @@ def _first_missing(table: Table, columns: Sequence[Column], cells: Sequence[Valu
     first = min((int(values.missing.argmax()), i) for i, values in enumerate(cells) if values.missing.any())
     total = sum(int(values.missing.sum()) for values in cells)
     place = table.place(first[0], columns[first[1]].name)
-    return InputError(f"{place}: the value is missing ({total:,} such in all; --missing fill fills them)")
+    return InputError(f"{place}: the value is missing ({total:,} such in all, which 'fill' in place of 'error' fills)")

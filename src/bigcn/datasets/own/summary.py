@@ -124,6 +124,8 @@ def about_homophily(homophily: float | None, chance: float | None, joined: int) 
 
 def about_columns(columns: "Iterable[tuple[Column, Values]]", y: np.ndarray | None, num_classes: int) -> Iterator[str]:
     """Gives the warnings about feature columns, each of which comes with its cells, one after the other."""
+    from bigcn.datasets.own.labels import USUAL_SPLIT
+
     holes = size = 0
     constant, ids, leaks, gaps, spoilt, padded = [], [], [], [], [], []
     for column, values in columns:
@@ -141,6 +143,8 @@ def about_columns(columns: "Iterable[tuple[Column, Values]]", y: np.ndarray | No
             spoilt.append((column.name, values.spoils))
         if values.padded is not None:
             padded.append((column.name, values.padded))
+        if column.name == USUAL_SPLIT:
+            yield from _about_split(column)
     yield from _said(constant, "is constant", "are constant")
     yield from _said(ids, "looks like an id, which says nothing about other nodes", "look like ids")
     yield from _said(leaks, "gives the label away: each of its values goes with one class", "give the label away")
@@ -151,6 +155,19 @@ def about_columns(columns: "Iterable[tuple[Column, Values]]", y: np.ndarray | No
         yield f"Column {name!r} is read as numbers, and {text!r} looks like a code: write 'c{text}' if it is one."
     if holes > MUCH_MISSING * size:
         yield f"{holes / size:.0%} of all feature values are missing."
+
+
+def _about_split(column: Column) -> Iterator[str]:
+    """Gives the warning about a feature that looks a little like the split."""
+    from bigcn.datasets.own.labels import WORDS
+
+    words = [text for text in column.categories if text.lower() in WORDS]
+    others = [text for text in column.categories if text.lower() not in WORDS]
+    if words and others:
+        yield (
+            f"Column {column.name!r} is taken for a feature, not for the split: it holds {words[0]!r}, but "
+            f"{others[0]!r} is none of train, val and test."
+        )
 
 
 def _said(names: list[str], one: str, several: str) -> Iterator[str]:
@@ -219,7 +236,11 @@ def _named(columns: Sequence[Column], plural: dict[str, str], most: int) -> Iter
 
 
 def look(
-    summary: GraphSummary, columns: Sequence[Column] = (), most_classes: int = 20, most_columns: int = 10
+    summary: GraphSummary,
+    columns: Sequence[Column] = (),
+    most_classes: int = 20,
+    most_columns: int = 10,
+    split: str | None = None,
 ) -> list[str]:
     """Returns the summary in lines for people.
 
@@ -228,6 +249,7 @@ def look(
         columns (Sequence[Column], optional): The feature columns, to name them. (default: :obj:`()`)
         most_classes (int, optional): How many classes to list, the largest first. (default: :obj:`20`)
         most_columns (int, optional): How many columns of each kind to name. (default: :obj:`10`)
+        split (str, optional): What trains, validates and tests, in words. (default: :obj:`None`)
     """
     s = summary
     notes = [
@@ -252,4 +274,6 @@ def look(
             lines.append(f"           {len(ranked) - most_classes:,} more classes")
     if s.homophily is not None:
         lines.append(f"homophily  {s.homophily:.2f} (of edges between labelled nodes, those within a class)")
+    if split is not None:
+        lines.append(f"split      {split}")
     return lines + [f"warning    {sentence}" for sentence in s.warnings]

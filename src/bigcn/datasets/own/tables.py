@@ -222,7 +222,8 @@ def _check_names(title: str, names: Sequence[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise InputError(f"{title} has two columns called {name!r}: rename one of them")
+            hint = " (is the first row a header?)" if _is_number(name) else ""
+            raise InputError(f"{title} has two columns called {name!r}: rename one of them{hint}")
         seen.add(name)
 
 
