@@ -63,7 +63,7 @@ def run() -> None:
     """Runs a command; bad input ends with one sentence and exit code 2, never with a traceback."""
     warnings.filterwarnings("ignore", category=DeprecationWarning)
     try:
-        sys.exit(app(standalone_mode=False))
+        sys.exit(app(prog_name="bigcn", standalone_mode=False))  # also as `python -m bigcn`
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         print(f"bigcn: {place}{error.strerror or error}", file=sys.stderr)

@@ -15,6 +15,7 @@ from bigcn.cli.common import errors, output, print_json, print_table
 from bigcn.datasets.own import Column, OwnGraph, decode, write_table
 from bigcn.datasets.own.pipeline import open_tables
 from bigcn.datasets.own.writing import carried
+from bigcn.experiments.records import MAX_SEED
 from bigcn.report.words import plural
 from bigcn.smoothing import Denoised
 from bigcn.smoothing import denoise as clean_features
@@ -51,7 +52,7 @@ def denoise(
         ),
     ] = None,
     hidden: Annotated[float, typer.Option(help="The share of known values to hide while choosing.")] = 0.1,
-    seed: Annotated[int, typer.Option(help="What decides which values are hidden.")] = 0,
+    seed: Annotated[int, typer.Option(help="What decides which values are hidden.", max=MAX_SEED)] = 0,
     label: own.Label = None,
     id: own.Id = None,
     source: own.Source = None,

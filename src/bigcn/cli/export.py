@@ -12,6 +12,7 @@ from bigcn.cli.common import check_file, errors, output, print_json
 from bigcn.cli.outputs import folder_named
 from bigcn.datasets import DATASETS, DatasetSpec, Split, default_protocol, get_spec, load_dataset, make_split
 from bigcn.datasets.own import write_graph
+from bigcn.experiments.records import MAX_SEED
 from bigcn.noise import CASES, Noise, make_noise
 from bigcn.report.words import plural
 
@@ -31,7 +32,7 @@ def export(
     ],
     case: Annotated[str, typer.Option(help="The kind of noise: clean (none), " + ", ".join(CASES) + ".")] = "clean",
     value: Annotated[float | None, typer.Option(help="The amount of noise.", show_default=False)] = None,
-    seed: Annotated[int, typer.Option(help="Decides the noise, and a random split.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Decides the noise, and a random split.", min=0, max=MAX_SEED)] = 0,
     protocol: Annotated[
         str,
         typer.Option(

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from bigcn.datasets.own.edges import as_ids, match, read_weights
 from bigcn.datasets.own.graph import InputError
 from bigcn.datasets.own.tables import PARQUET_ENDINGS, Table, file_ending, first_line
-from bigcn.datasets.own.text import BLOCK_BYTES, read_header, reading
+from bigcn.datasets.own.text import BLOCK_BYTES, read_header, streaming
 from bigcn.distributed.edges import EdgeSorter
 
 #: Edges that are read in one go.
@@ -81,7 +81,7 @@ class EdgeStream:
         header, delimiter = read_header(self.path, usual, [self.source, self.target])
         raw = {name.strip(): name for name in header}
         names = [raw[name] for name in self.names]
-        with reading(self.path) as file:
+        with streaming(self.path) as file:
             reader = pa.csv.open_csv(
                 file,
                 read_options=pa.csv.ReadOptions(block_size=BLOCK_BYTES),

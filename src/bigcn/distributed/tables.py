@@ -138,7 +138,8 @@ def _partition(
     sparse = width >= WIDE_FEATURES and written.filled < SPARSE_BELOW * len(ids) * width
     blocks = feature_blocks(written.columns, scratch, len(ids), width, sparse)
     about = NodeColumns(blocks, width, sparse, labels=y, split=part, ids=ids.to_numpy())
-    encoding = Encoding(tuple(written.columns), classes, label, standardize, id, source, target, weight)
+    rest = pipeline.unused(table, written.columns, id, label, parts_in)
+    encoding = Encoding(tuple(written.columns), classes, label, standardize, id, source, target, weight, rest)
     return write_shards(
         draft,
         graph,

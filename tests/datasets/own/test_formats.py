@@ -164,3 +164,14 @@ def test_what_data_of_pyg_holds_beyond_that_is_left_out_with_a_word(tmp_path):
     assert found.data.edge_weight is None
     assert any("attributes for each edge" in said for said in found.summary.warnings)
     assert any("masks" in said for said in found.summary.warnings)
+
+
+def test_links_to_nodes_that_a_file_does_not_list_can_be_dropped(tmp_path):
+    """NetworkX would make a node of them."""
+    nodes = [{"id": name, "size": size} for name, size in (("a", 1.0), ("b", 2.0), ("c", 4.0))]
+    links = [{"source": "a", "target": "b"}, {"source": "b", "target": "c"}, {"source": "x", "target": "a"}]
+    (tmp_path / "g.json").write_text(json.dumps({"nodes": nodes, "links": links}))
+    graph = read_graph(tmp_path / "g.json", unknown_ids="drop", standardize=False)
+    assert list(graph.ids) == ["a", "b", "c"]
+    assert graph.data.x.flatten().tolist() == [1.0, 2.0, 4.0]
+    assert graph.data.num_edges == 4

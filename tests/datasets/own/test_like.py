@@ -25,6 +25,26 @@ def test_reads_with_the_stored_encoding(read):
     assert any("weights" in warning for warning in other.summary.warnings)
 
 
+def test_what_training_left_out_is_no_news(read):
+    nodes = "id,size,date,note,kind,split\n" + "".join(
+        f"n{i},{i}.5,2026-01-0{i + 1},,{kind},{part}\n"
+        for i, (kind, part) in enumerate(zip("uvuvuv", ["train", "val", "test"] * 2, strict=True))
+    )
+    edges = "source,target\nn0,n1\n"
+    encoding = Encoding.from_dict(read(nodes, edges, label="kind").encoding.to_dict())
+    assert encoding.unused == ("date", "note")
+    assert read(nodes, edges, label="kind", features=["size"]).encoding.unused == ("date", "note")
+    assert not read(
+        "id,size,date\nk,1,2026-02-01\nl,2,2026-02-02\n", "source,target\nk,l\n", like=encoding
+    ).summary.warnings
+    for rest, said in (("x", "'x', which was left out."), ("x,y", "'x', 'y', which were left out.")):
+        row = ",".join("1" for _ in rest.split(","))
+        other = read(f"id,size,date,{rest}\nk,1,2026-02-01,{row}\nl,2,,{row}\n", "source,target\nk,l\n", like=encoding)
+        assert other.summary.warnings == (f"The model does not know {said}",)
+    old = {key: value for key, value in encoding.to_dict().items() if key != "unused"}
+    assert Encoding.from_dict(old).unused == ()
+
+
 def test_labels_are_not_needed(read):
     encoding = read(NODES, EDGES, label="kind").encoding
     other = read("id,size,colour,member\nk,9,blue,no\n", like=encoding)

@@ -60,11 +60,17 @@ def open_graph(path: Path, id: str, source: str, target: str) -> GraphFile:
     )
 
 
+#: Where the nodes are that a file lists: NetworkX makes one of whatever an edge names.
+_LISTED = "bigcn: listed nodes"
+
+
 def _read_node_link(nx: Any, path: Path) -> Any:
     with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
         document = json.load(file)
     _check_node_link(path, document)
-    return nx.node_link_graph(document, edges="links" if "links" in document else "edges")
+    graph = nx.node_link_graph(document, edges="links" if "links" in document else "edges")
+    graph.graph[_LISTED] = [entry.get("id", place) for place, entry in enumerate(document["nodes"])]
+    return graph
 
 
 def _check_node_link(path: Path, document: Any) -> None:
@@ -121,13 +127,13 @@ def _from_networkx(path: Path, ending: str, id: str, source: str, target: str) -
         said = isinstance(error, nx.NetworkXError | ParseError | json.JSONDecodeError)
         reason = first_line(error) if said else _guess(error)
         raise InputError(f"{path} is not a {ending} graph that can be read: {reason}") from error
-    keys = list(graph.nodes)
+    keys = list(graph.graph.get(_LISTED, graph.nodes))
     if not keys:
         raise InputError(f"{path} has no nodes")
     attributes = list(dict.fromkeys(name for _, values in graph.nodes(data=True) for name in values if name != id))
     ends = [(u, v, values) for u, v, values in graph.edges(data=True)]
     rows: dict[str, Any] = {id: lambda: keys}
-    rows |= {str(name): partial(_values, graph, name) for name in attributes}
+    rows |= {str(name): partial(_values, graph, keys, name) for name in attributes}
     links: dict[str, Any] = {source: lambda: [u for u, _, _ in ends], target: lambda: [v for _, v, _ in ends]}
     if any("weight" in values for _, _, values in ends):
         links["weight"] = lambda: [values.get("weight", 1) for _, _, values in ends]
@@ -147,8 +153,8 @@ def _guess(error: Exception) -> str:
     return "it is cut off, or holds something where it does not belong"
 
 
-def _values(graph: Any, name: str) -> list[Any]:
-    return [values.get(name) for _, values in graph.nodes(data=True)]
+def _values(graph: Any, keys: list[Any], name: str) -> list[Any]:
+    return [graph.nodes[key].get(name) for key in keys]
 
 
 def _from_arrays(path: Path, arrays: GraphArrays, id: str, source: str, target: str) -> GraphFile:

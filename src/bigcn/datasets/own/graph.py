@@ -70,6 +70,7 @@ class Encoding:
             :obj:`"target"`)
         weight (str, optional): The column with the weights of the edges, :obj:`None` for edges without.
             (default: :obj:`None`)
+        unused (tuple[str, ...], optional): The other columns that the node table had. (default: :obj:`()`)
     """
 
     columns: tuple[Column, ...]
@@ -80,6 +81,7 @@ class Encoding:
     source: str = "source"
     target: str = "target"
     weight: str | None = None
+    unused: tuple[str, ...] = ()
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -103,6 +105,7 @@ class Encoding:
             "source": self.source,
             "target": self.target,
             "weight": self.weight,
+            "unused": list(self.unused),
         }
 
     @classmethod
@@ -112,7 +115,8 @@ class Encoding:
             Column(**{**column, "categories": tuple(column.get("categories", ()))}) for column in values["columns"]
         )
         tables = {key: values[key] for key in ("id", "source", "target", "weight") if key in values}
-        return cls(columns, tuple(values["classes"]), values["label"], values["standardize"], **tables)
+        unused = tuple(values.get("unused", ()))  # older checkpoints do not say
+        return cls(columns, tuple(values["classes"]), values["label"], values["standardize"], **tables, unused=unused)
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,8 @@ def build(
             owner = [number for number, column in enumerate(columns) for _ in column.features]
             x = fill_missing(x, gaps, graph.index, graph.weight, owner)
     summary = summarize(graph, len(ids), columns, cells, y, classes, said)
-    encoding = like or Encoding(tuple(columns), classes, label, standardize, id, source, target, weight)
+    rest = unused(table, columns, id, label, parts_in)
+    encoding = like or Encoding(tuple(columns), classes, label, standardize, id, source, target, weight, rest)
     own = OwnGraph(
         data=Data(
             x=x,
@@ -163,8 +164,10 @@ def _feature_names(
             raise InputError(
                 f"{table.title} differs from what the model was trained on: it lacks {listed(lacking)}{also}"
             )
-        if extra:
-            said.append(f"The model does not know {listed(extra)}, which were left out.")
+        # What training left out is no news.
+        if new := [name for name in extra if name not in like.unused]:
+            was = "was" if len(new) == 1 else "were"
+            said.append(f"The model does not know {listed(new)}, which {was} left out.")
         return known
     if roles.features is None:
         return others
@@ -232,6 +235,18 @@ def _columns(
         raise no_features(table, unusable)
     said += [left_out(error) for error in unusable]
     return cells, columns
+
+
+def unused(table: Table, columns: Sequence[Column], *roles: str | None) -> tuple[str, ...]:
+    """Returns the columns of the node table that became no features and have no part to play.
+
+    Args:
+        table (Table): The node table.
+        columns (Sequence[Column]): Those that became features.
+        roles (str, optional): Those with ids, labels and the split.
+    """
+    known = {*roles, *(column.name for column in columns)}
+    return tuple(name for name in table.names if name not in known)
 
 
 def left_out(error: str) -> str:
