@@ -55,10 +55,11 @@ WHOLE_GRAPHS = {
         "g.json", b'{"nodes": [{"id": 1}], "links": [{"source": 1}]}', ["entry 1 of 'links': 'target' is missing"],
     ),
     "a link to a node that is not listed": (
-        "g.json", b'{"nodes": [{"id": 1, "v": 2}], "links": [{"source": 1, "target": 7}]}', ["edge 1–7, column 'target': id 7 is not in"],
+        "g.json", b'{"nodes": [{"id": 1, "v": 2}], "links": [{"source": 1, "target": 7}]}',
+        ["edge 1–7, column 'target': id 7 is not in"],
     ),
     "a node that is listed twice": (
-        "g.json", b'{"nodes": [{"id": 1, "v": 2}, {"id": 1, "v": 3}], "links": []}', ["g.json", "1"],
+        "g.json", b'{"nodes": [{"id": 1, "v": 2}, {"id": 1, "v": 3}], "links": []}', ["g.json", "node 1", "id"],
     ),
     "no UTF-8 in JSON": ("g.json", b"\xff\xfe", ["g.json", "not UTF-8"]),
     "Pajek that was cut off": ("g.net", b'*vertices 2\n1 "a"', ["g.net", "cut off"]),
