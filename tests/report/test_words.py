@@ -1,4 +1,5 @@
 import doctest
+from types import SimpleNamespace
 
 import pytest
 
@@ -37,3 +38,15 @@ def test_number(value: float, text: str) -> None:
 )
 def test_duration_never_shows_sixty_of_anything(seconds: float, text: str) -> None:
     assert words.duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "asked"),
+    [
+        ("own:nodes", "node", "How well can these nodes be labelled?"),
+        ("own:nodes", "link", "How well can these links be found?"),
+        ("own:wine", "node", "How well can the nodes of wine be labelled?"),
+    ],
+)
+def test_questions_about_a_graph_of_ones_own(name: str, task: str, asked: str) -> None:
+    assert words.question(SimpleNamespace(dataset=name, task=task)) == asked

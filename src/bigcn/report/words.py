@@ -91,8 +91,9 @@ def question(comparison: Any) -> str:
     """
     graph = dataset_title(comparison.dataset)
     if is_own(comparison.dataset):
-        task = "nodes of {} be labelled" if comparison.task == "node" else "links of {} be found"
-        return f"How well can the {task.format(graph)}?"
+        what, done = ("nodes", "labelled") if comparison.task == "node" else ("links", "found")
+        whose = f"these {what}" if graph == "nodes" else f"the {what} of {graph}"  # as a table is called
+        return f"How well can {whose} be {done}?"
     does = f"labels the nodes of {graph}" if comparison.task == "node" else f"finds the missing links of {graph}"
     return f"Which model {does} best {_TROUBLES.get(comparison.case, f'under {label(comparison.case)}')}?"
 

@@ -136,8 +136,13 @@ def open_tables(nodes: Any, edges: Any, id: str, source: str, target: str) -> Gr
         return open_graph(path, id, source, target)
     table = open_table(nodes, "the node table", [id])
     links = open_table(edges, "the edge table", [source, target])
-    name = "graph" if hasattr(nodes, "columns") else Path(nodes).name.split(".")[0]
-    return GraphFile(table, links, name)
+    return GraphFile(table, links, "graph" if hasattr(nodes, "columns") else _name_of(Path(nodes)))
+
+
+def _name_of(path: Path) -> str:
+    """Names a graph by its node table, or by the folder of one that is just called nodes."""
+    name = path.name.split(".")[0]
+    return path.parent.name if name == "nodes" and path.parent.name not in ("", "..") else name
 
 
 def _label(table: Table, roles: Roles, like: Encoding | None, file: GraphFile) -> str | None:
