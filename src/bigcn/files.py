@@ -47,6 +47,18 @@ def draft_of(target: PathLike) -> Iterator[Path]:
             draft.unlink(missing_ok=True)
 
 
+def begins_with(path: Path, text: str) -> bool:
+    """Tells whether a text file begins so, in whichever way an editor has saved it since.
+
+    Args:
+        path (Path): The file.
+        text (str): What it should begin with.
+    """
+    with path.open("rb") as file:
+        head = file.read(2 * len(text.encode()) + 3)
+    return head.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").startswith(text.encode())
+
+
 def refuse_special(target: PathLike) -> None:
     """Refuses a folder, a pipe or a device where a file is to be written, which would take its place.
 

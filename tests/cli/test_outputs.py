@@ -49,6 +49,19 @@ def test_what_others_wrote_is_left_as_it_is(bigcn, forest, name, content):
     assert everything(Path()) == before
 
 
+def test_a_table_that_an_editor_saved_again_is_still_ours(bigcn, forest):
+    """With another end of lines, and a mark of the encoding; a picture is ours by what stands beside it."""
+    words = ("train", *forest(), *QUICK)
+    assert bigcn(*words, "-o", "page").code == 0
+    table, page = Path("page/table.csv"), Path("page/index.html")
+    table.write_bytes(b"\xef\xbb\xbf" + table.read_bytes().replace(b"\n", b"\r\n"))
+    page.unlink()
+    assert bigcn(*words, "-o", "page").code == 0
+    table.unlink()
+    page.unlink()
+    assert "curves.png has no table.csv of bigcn's beside it" in bigcn(*words, "-o", "page").err
+
+
 def test_pages_of_a_report_are_refused_before_the_first_is_written(bigcn):
     assert bigcn(*COMPARE).code == 0
     assert bigcn(*COMPARE, "--case", "noise-rate", "--values", "0.5").code == 0

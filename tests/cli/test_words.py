@@ -51,3 +51,12 @@ def test_a_command_without_a_store_promises_nothing(bigcn, monkeypatch):
     outcome = bigcn("denoise", "nodes.csv", "edges.csv", "-o", "clean.csv")
     assert outcome.code == 130
     assert outcome.err == "bigcn: interrupted\n"
+
+
+def test_tables_that_go_to_no_window_are_whole(bigcn):
+    levels = ",".join(f"0.{level}" for level in range(10, 22))
+    words = ("--models", "mlp,bigcn:spectral+exact+top=3", "--seeds", "1", "--max-epochs", "1")
+    shown = bigcn("compare", "digits", "--case", "noise-level", "--values", levels, *words).out
+    assert "…" not in shown
+    row = next(line for line in shown.splitlines() if line.strip().startswith("MLP"))
+    assert len(row.split()) >= 13

@@ -214,3 +214,6 @@ def test_exports_replace_older_exports_alone(tmp_path, path, spec, done, name, c
         runs.append(replace(spec, seed=7), done())
         export(target)
         assert len(target.read_bytes()) > len(first)
+        target.write_bytes(b"\xef\xbb\xbf" + first.replace(b"\n", b"\r\n"))  # as an editor may have saved it
+        export(target)
+        assert len(target.read_bytes()) > len(first)

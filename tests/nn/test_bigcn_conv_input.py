@@ -57,7 +57,13 @@ def test_sparse_features_on_entries_of_ones_own(layout, cached):
 @pytest.mark.parametrize("features", [8, 64])
 @pytest.mark.parametrize(
     "options",
-    [{}, {"feature_graph": "learnable"}, {"feature_graph": "uniform"}, {"drops_input": True, "dropout": 0.5}],
+    [
+        {},
+        {"feature_graph": "learnable"},
+        {"feature_graph": "uniform"},
+        {"drops_input": True, "dropout": 0.5},
+        {"feature_graph_kwargs": {"weighting": "soft"}},
+    ],
 )
 def test_a_graph_without_nodes(options, features, cached):
     model = BiGCN(features, 16, 2, 3, cached=cached, **options)
@@ -78,7 +84,6 @@ def test_a_graph_without_nodes(options, features, cached):
         (lambda: BiGCN(8, 0, 2, 3), "'hidden_channels'"),
         (lambda: BiGCN(8, 16, 2, 3, hidden_node_strength=-1.0), "'hidden_node_strength'"),
         (lambda: BiGCN(8, 16, 2, 3, hidden_feature_graph=torch.eye(16)), "'hidden_feature_graph'"),
-        (lambda: BiGCN.published("cora", "structure-mistake"), "'case'"),
         (lambda: BiGCNConv(8, 3, feature_graph="spectral", feature_graph_kwargs={"rnk": 3}), "'feature_graph_kwargs'"),
     ],
 )

@@ -112,7 +112,7 @@ def test_no_word_is_the_library_default():
 
 
 @pytest.mark.parametrize("dataset", ["cora", "pubmed", "computers", "my own"])
-@pytest.mark.parametrize("case", ["clean", "structure-mistakes"])
+@pytest.mark.parametrize("case", ["clean", "structure-mistakes", "a kind of one's own"])
 @pytest.mark.parametrize("task", ["node", "link"])
 def test_published_is_published(dataset, case, task):
     context = ModelContext(dataset, case, task, 12, 5)

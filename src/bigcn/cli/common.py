@@ -1,6 +1,7 @@
 """What commands share: lists, devices, progress."""
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -82,7 +83,8 @@ def check_file(path: Path, option: str) -> None:
         refuse_special(path)
     except ValueError as error:
         raise ValueError(f"'{option}': {error}") from None
-    check_writable(path.parent, option)
+    # A link is followed: the file is made beside what it leads to.
+    check_writable((Path(os.path.realpath(path)) if path.is_symlink() else path).parent, option)
 
 
 def check_writable(folder: Path, option: str) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bigcn.cli.common import errors, names, numbers, output, print_json, progress
+from bigcn.cli.common import errors, names, numbers, output, print_json, print_table, progress
 from bigcn.cli.executors import ExecutorOption, RayAddressOption, executor_device, make_executor
 from bigcn.cli.outputs import FOLDER, check_outputs, write_outputs
 from bigcn.datasets import DATASETS
@@ -102,7 +102,7 @@ def compare(
     if as_json:
         print_json({"rows": plain_rows(result)})
         return
-    output.print(comparison_table(result))
+    print_table(comparison_table(result))
     output.print(result.verdict())
     for spec, failed in result.failures():
         errors.print(f"failed: {spec.model}, seed {spec.seed}: {failed.error}", markup=False)

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from torch_geometric.typing import OptTensor
 
 from bigcn.cli import own
-from bigcn.cli.common import errors, output, print_json, resolve_device
+from bigcn.cli.common import errors, output, print_json, print_table, resolve_device
 from bigcn.datasets.own import InputError, OwnGraph, write_table
 from bigcn.estimators import BiGCNClassifier, BiGCNLinkPredictor
 from bigcn.experiments.records import MAX_SEED
@@ -105,7 +105,7 @@ def links(
         if (table["kind"] == kind).any():
             rows = table[table["kind"] == kind]
             output.print(f"{words} ({min(SHOWN, len(rows))} of {len(rows):,}):")
-            output.print(screen_table(rows))
+            print_table(screen_table(rows))
 
 
 def embedding_of(estimator: BiGCNClassifier | BiGCNLinkPredictor, graph: OwnGraph) -> Embed:

@@ -7,12 +7,12 @@ import typer
 
 from bigcn.experiments.comparison import ComparisonResult
 from bigcn.experiments.records import SUMMARY_COLUMNS
-from bigcn.files import refuse_special
+from bigcn.files import begins_with, refuse_special
 from bigcn.report import save_curves, write_csv, write_page
 
 PAGE, TABLE, PICTURES = "index.html", "table.csv", ("curves.png", "curves.svg")
 #: What the files begin with, pages somewhere in their head.
-_MARKS = {PAGE: b'<meta name="generator" content="bigcn ', TABLE: f"{','.join(SUMMARY_COLUMNS)}\n".encode()}
+_PAGE_MARK, _TABLE_MARK = b'<meta name="generator" content="bigcn ', f"{','.join(SUMMARY_COLUMNS)}\n"
 _HEAD = 4096
 
 
@@ -44,7 +44,8 @@ def check_outputs(folder: Path, *used: Path | None) -> None:
             )
         refuse_special(place)
         if place.exists() and not _is_ours(folder, name):
-            raise ValueError(f"{place} is none of bigcn's own and was left as it is: '--output' names another folder")
+            why = f"has no {TABLE} of bigcn's beside it" if name in PICTURES else "is none of bigcn's own"
+            raise ValueError(f"{place} {why} and was left as it is: '--output' names another folder")
 
 
 def is_same(first: Path, second: Path) -> bool:
@@ -60,10 +61,11 @@ def is_same(first: Path, second: Path) -> bool:
 def _is_ours(folder: Path, name: str) -> bool:
     """Tells whether a file was written by :func:`write_outputs`, a picture by what stands beside it."""
     if name in PICTURES:
-        return any((folder / other).is_file() and _is_ours(folder, other) for other in _MARKS)
+        return any((folder / other).is_file() and _is_ours(folder, other) for other in (PAGE, TABLE))
+    if name == TABLE:
+        return begins_with(folder / name, _TABLE_MARK)
     with (folder / name).open("rb") as file:
-        head = file.read(_HEAD)
-    return _MARKS[name] in head if name == PAGE else head.startswith(_MARKS[name])
+        return _PAGE_MARK in file.read(_HEAD)
 
 
 def write_outputs(result: ComparisonResult, folder: Path, command: str) -> Path:

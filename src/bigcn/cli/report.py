@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bigcn.cli.common import output, print_json
+from bigcn.cli.common import output, print_json, print_table
 from bigcn.cli.compare import command_line, plain_rows
 from bigcn.cli.outputs import FOLDER, check_outputs, write_outputs
 from bigcn.datasets import DATASETS
@@ -58,26 +58,25 @@ def report(
             added = runs.merge(other)
             if not as_json:
                 output.print(f"{added} runs taken from {other}", markup=False)
-        for target in export or []:
-            (runs.export_csv if target.suffix == ".csv" else runs.export_json)(target)
         asked = {"dataset": asked_graph, "task": task, "case": case}
         filters: dict[str, Any] = {key: value for key, value in asked.items() if value}
-        results = stored_comparisons(list(runs.rows(**filters)))
+        results = tell_apart(stored_comparisons(list(runs.rows(**filters))))
+        taken: set[Path] = set()
+        folders = [] if as_json else [free_folder(out, result, taken) for result in results]
+        for folder in folders:  # all of them, before the first file is written
+            check_outputs(folder, store, *(merge or []), *(export or []))
+        for target in export or []:
+            (runs.export_csv if target.suffix == ".csv" else runs.export_json)(target)
     if not results:
         which = "of that kind" if graph is None else f"on the graph {graph!r} and of that kind"
         raise ValueError(f"no stored run in {store} is {which}")
-    results = tell_apart(results)
     if as_json:
         rows = [{**row, "comparison": result.comparison.title} for result in results for row in plain_rows(result)]
         print_json({"rows": rows})
         return
-    taken: set[Path] = set()
-    folders = [free_folder(out, result, taken) for result in results]
-    for folder in folders:  # all of them, before the first page is written
-        check_outputs(folder, store, *(merge or []), *(export or []))
     for folder, result in zip(folders, results, strict=True):
         page = write_outputs(result, folder, repeat_command(result))
-        output.print(own_table(result) if isinstance(result, OwnResult) else comparison_table(result))
+        print_table(own_table(result) if isinstance(result, OwnResult) else comparison_table(result))
         output.print(result.verdict(), markup=False)
         output.print(f"Page: {page}", markup=False, soft_wrap=True)
 

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.table import Column, Table
 
-from bigcn.cli.common import check_writable, duration, errors, names, output, print_json, progress
+from bigcn.cli.common import check_writable, duration, errors, names, output, print_json, print_table, progress
 from bigcn.cli.executors import ExecutorOption, RayAddressOption, at_once, executor_device, make_executor
 from bigcn.experiments.execution import Executor
 from bigcn.experiments.paper import EXPERIMENTS, SEEDS, Experiment
@@ -251,4 +251,4 @@ def _print_list(as_json: bool) -> None:
     for row in rows:
         where = "no" if row["ours"] else "yes"
         table.add_row(str(row["name"]), str(row["title"]), str(row["panels"]), str(row["models"]), where)
-    output.print(table)
+    print_table(table)

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from bigcn.cli import own, shards
-from bigcn.cli.common import errors, names, output, print_json, progress, resolve_device
+from bigcn.cli.common import errors, names, output, print_json, print_table, progress, resolve_device
 from bigcn.cli.compare import command_line
 from bigcn.cli.outputs import FOLDER, check_outputs, write_outputs
 from bigcn.cli.saving import check_apart, check_folder, check_same
@@ -171,7 +171,7 @@ def train(
     if as_json:
         print_json(document(estimator, result, save, page))
     else:
-        output.print(own_table(result))
+        print_table(own_table(result))
         output.print(result.verdict(), markup=False, soft_wrap=True)
         output.print(f"The page with plots and everything needed to repeat this: {page}", markup=False, soft_wrap=True)
     own.print_model(save, told)

@@ -107,7 +107,7 @@ def _partition(
     table.require(id, "--id")
     label = pipeline._label(table, roles, None, file)
     wanted = pipeline._feature_names(table, roles, id, label, None, said)
-    parts_in = pipeline._split_column(table, roles, wanted, None)
+    parts_in = pipeline._split_column(table, roles, wanted, label, None)
     wanted = [name for name in wanted if name != parts_in]
     for column, option in ((source, "--source"), (target, "--target")):
         links.require(column, option)

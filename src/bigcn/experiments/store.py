@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from bigcn.experiments import records
 from bigcn.experiments.records import RunResult, RunSpec, summarise
-from bigcn.files import write_text
+from bigcn.files import begins_with, write_text
 
 __all__ = ["RunResult", "RunSpec", "RunStore", "StoreError", "summarise"]
 
@@ -159,13 +159,10 @@ def _write(target: PathLike, text: str, begins: str) -> None:
     """Writes a text file that appears whole or not at all, in place of nothing but an older export (begins alike)."""
     path = _ordinary(target)
     with _one_sentence(path):
-        head = b""
-        if path.exists():
-            with path.open("rb") as file:
-                head = file.read(len(begins))
-        if head.startswith(b"SQLite format 3\0"):
+        there = path.exists() and path.stat().st_size > 0
+        if there and begins_with(path, "SQLite format 3\0"):
             raise StoreError(f"{path} is a database, which an export does not overwrite.")
-        if head and head != begins.encode():
+        if there and not begins_with(path, begins):
             raise StoreError(f"{path} is no export of runs, and was left as it is.")
         write_text(path, text)
 

@@ -199,13 +199,13 @@ def _second_moment(x: Tensor, hop: Hop | None, smoothing: Tensor) -> Tensor:
     num_features = x.size(-1)
     if not is_sparse(x):
         smoothed = _smooth(x, hop, smoothing).reshape(-1, num_features)
-        return total_over_nodes(smoothed.t() @ smoothed, hop) / count_nodes(smoothed.size(0), hop)
+        return total_over_nodes(smoothed.t() @ smoothed, hop) / max(count_nodes(smoothed.size(0), hop), 1)
     matrix = sparse_from_tensor(x)
     columns = []
     for block in torch.eye(num_features, dtype=x.dtype, device=x.device).split(64, dim=1):
         smoothed = _smooth(_smooth(matrix.matmul(block.contiguous()), hop, smoothing), hop, smoothing)
         columns.append(matrix.transpose_matmul(smoothed))
-    moment = total_over_nodes(torch.cat(columns, dim=1), hop) / count_nodes(x.size(0), hop)
+    moment = total_over_nodes(torch.cat(columns, dim=1), hop) / max(count_nodes(x.size(0), hop), 1)
     return (moment + moment.t()) / 2
 
 
@@ -226,7 +226,7 @@ def _subspace_iteration(
     basis = torch.linalg.qr(_at_least_single(start.to(x.device, x.dtype))).Q
     for _ in range(rounds):
         smoothed = _smooth(_smooth(multiply(basis.to(x.dtype)), hop, smoothing), hop, smoothing)
-        moved = total_over_nodes(multiply_t(smoothed), hop) / count_nodes(num_rows, hop)
+        moved = total_over_nodes(multiply_t(smoothed), hop) / max(count_nodes(num_rows, hop), 1)
         image = _at_least_single(moved)
         core = basis.t() @ image
         basis, previous = torch.linalg.qr(image).Q, basis

@@ -99,7 +99,8 @@ class BiGCN(BasicGNN):
         penalty_layers: Literal["all", "first"] = "all",
         **kwargs: Any,
     ) -> None:
-        for what, size in (("num_layers", num_layers), ("hidden_channels", hidden_channels)):
+        unused = num_layers == 1 and out_channels is not None
+        for what, size in (("num_layers", num_layers), ("hidden_channels", 1 if unused else hidden_channels)):
             if not is_whole(size) or size < 1:
                 raise ValueError(f"'{what}' must be a positive number (got {size!r})")
         if not isinstance(hidden_feature_graph, str | None):

@@ -54,6 +54,9 @@ WHOLE_GRAPHS = {
     "JSON with half an edge": (
         "g.json", b'{"nodes": [{"id": 1}], "links": [{"source": 1}]}', ["entry 1 of 'links': 'target' is missing"],
     ),
+    "a node whose id is null": (
+        "g.json", b'{"nodes": [{"id": null}], "links": []}', ["entry 1 of 'nodes': 'id' must be a number or a text"],
+    ),
     "a link to a node that is not listed": (
         "g.json", b'{"nodes": [{"id": 1, "v": 2}], "links": [{"source": 1, "target": 7}]}',
         ["edge 1–7, column 'target': id 7 is not in"],

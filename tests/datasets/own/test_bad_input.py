@@ -86,7 +86,7 @@ NODE_TABLES = {
         b"id,age,s\na,1,train\nb,2,TsEt\nc,3,x\n", {"split": "s"}, ["row 3", "'TsEt' is none", "1 more are none"],
     ),
     "a slip in the split": (
-        b"id,age,split\na,1,train\nb,2,val\nc,3,tset\nd,4,test\n", {},
+        b"id,age,kind,split\na,1,x,train\nb,2,y,val\nc,3,x,tset\nd,4,y,test\n", {"label": "kind"},
         ["nodes.csv", "row 4", "column 'split': 'tset' is none of train, val and test", "something else"],
     ),
     "part without nodes": (b"id,age,s\na,1,train\nb,2,test\n", {"split": "s"}, ["nodes.csv", "column 's'", "'val'"]),
@@ -177,8 +177,13 @@ def test_paths(tmp_path, monkeypatch, refused):
 
 @pytest.mark.parametrize(
     "content",
-    [gzip.compress(NODES * 50)[:60], b"plain text", gzip.compress(NODES)[:-4] + b"abcd"],
-    ids=["cut", "text", "altered"],  # the content itself has the time in it
+    [
+        gzip.compress(NODES * 50)[:60],
+        b"plain text",
+        gzip.compress(NODES)[:-4] + b"abcd",
+        gzip.compress(NODES) + b"\0" * 9,
+    ],
+    ids=["cut", "text", "altered", "padded"],  # the content itself has the time in it
 )
 def test_damaged_gzip(content, tmp_path, refused):
     (tmp_path / "nodes.csv.gz").write_bytes(content)

@@ -175,3 +175,10 @@ def test_links_to_nodes_that_a_file_does_not_list_can_be_dropped(tmp_path):
     assert list(graph.ids) == ["a", "b", "c"]
     assert graph.data.x.flatten().tolist() == [1.0, 2.0, 4.0]
     assert graph.data.num_edges == 4
+
+
+@pytest.mark.parametrize("about", [[], None, "a graph", [["name", "x"]], {"name": "x"}])
+def test_what_is_said_of_a_graph_as_a_whole_does_not_matter(tmp_path, about):
+    nodes, links = [{"id": "a", "size": 1}, {"id": "b", "size": 2}], [{"source": "a", "target": "b"}]
+    (tmp_path / "g.json").write_text(json.dumps({"graph": about, "nodes": nodes, "links": links}))
+    assert read_graph(tmp_path / "g.json").data.num_edges == 2

@@ -67,6 +67,22 @@ def test_no_classes_come_with_a_look_at_the_rest(missing):
         read_graph(frame.assign(x=float("inf")), edges, label="y")
 
 
+def test_what_is_in_no_part_and_a_column_that_divides_nothing(read):
+    """Words for no part are empty cells; without labels a slip does no harm, and the column is a feature."""
+    head, cells = "id,size,kind,split\n", ["train", "val", "test", "Train", "unlabelled", "none", "-"]
+    rows = "".join(f"{'abcdefg'[i]},{i},{'xy'[i % 2]},{cell}\n" for i, cell in enumerate(cells))
+    graph = read(head + rows, label="kind")
+    assert [part.numel() for part in (graph.split.train, graph.split.val, graph.split.test)] == [2, 1, 1]
+    slip = head + rows.replace("Train", "tset")
+    with pytest.raises(InputError, match=r"'tset' is none of train, val and test: mend it, or call the column"):
+        read(slip + "h,8,x,train\n", label="kind")
+    with pytest.raises(InputError, match=r"'tset' is none of train, val and test$"):
+        read(slip, label="kind", split="split")
+    unlabelled = read(slip + "h,8,x,train\n")
+    assert unlabelled.split is None
+    assert any(name.startswith("split") for name in unlabelled.feature_names)
+
+
 WORD = st.sampled_from([word for words in PARTS.values() for word in words]).flatmap(
     lambda word: st.sampled_from([word, word.upper(), f" {word.title()} "])
 )

@@ -68,7 +68,8 @@ def _read_node_link(nx: Any, path: Path) -> Any:
     with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
         document = json.load(file)
     _check_node_link(path, document)
-    graph = nx.node_link_graph(document, edges="links" if "links" in document else "edges")
+    # What is said of the graph as a whole is of no use here, whatever it is.
+    graph = nx.node_link_graph({**document, "graph": {}}, edges="links" if "links" in document else "edges")
     graph.graph[_LISTED] = [entry.get("id", place) for place, entry in enumerate(document["nodes"])]
     return graph
 
@@ -86,10 +87,10 @@ def _check_node_link(path: Path, document: Any) -> None:
             place = f"{path}, entry {i + 1:,} of {key!r}"
             if not isinstance(entry, dict):
                 raise InputError(f"{place}: is no object with names and values")
-            for end in ("id",) if key == "nodes" else ("source", "target"):
-                if end not in entry and key != "nodes":  # nodes without one are numbered
-                    raise InputError(f"{place}: {end!r} is missing")
-                if isinstance(entry.get(end), dict | list):
+            if missing := [end for end in ("source", "target") if key == edges and end not in entry]:
+                raise InputError(f"{place}: {missing[0]!r} is missing")
+            for end in ("source", "target") if key == edges else ("id",):
+                if isinstance(entry.get(end, 0), dict | list | None):  # nodes without an id are numbered
                     raise InputError(f"{place}: {end!r} must be a number or a text")
 
 

@@ -22,6 +22,8 @@ PARTS = {
 USUAL_SPLIT = "split"
 #: All words.
 WORDS = tuple(word for part in PARTS.values() for word in part)
+#: What says of a node that it is in no part, as an empty cell does.
+NO_PART = ("none", "unused", "unlabeled", "unlabelled", "-")
 #: If at least this share of a column's texts are such words, the others are taken for slips, not for categories.
 MOSTLY_WORDS = 0.75
 #: More different labels than this, and more than half as many as there are labelled nodes, are no classes.
@@ -107,18 +109,22 @@ def is_split(table: Table, name: str, whole: bool) -> bool:
     if not pa.types.is_string(column.type):
         return False
     text = pc.drop_null(known_text(column))
+    text = text.filter(pc.invert(pc.is_in(pc.utf8_lower(text), value_set=pa.array(NO_PART))))
     found = int(pc.sum(pc.is_in(pc.utf8_lower(text), value_set=pa.array(WORDS))).as_py() or 0)
     return bool(found) and found >= (1 if whole else MOSTLY_WORDS) * len(text)
 
 
-def read_split(table: Table, name: str, y: np.ndarray | None, whole: bool) -> tuple[Split | None, list[str]]:
+def read_split(
+    table: Table, name: str, y: np.ndarray | None, whole: bool, asked: bool = True
+) -> tuple[Split | None, list[str]]:
     """Returns the split that a column gives, and what is to be said about it.
 
     Args:
         table (Table): The node table.
-        name (str): The column; empty cells are in no part.
+        name (str): The column; empty cells, and what says so, are in no part.
         y (numpy.ndarray, optional): The labels; a node without one is in no part.
         whole (bool): Whether a part without nodes is refused.
+        asked (bool, optional): Whether the column was named, and not only taken for one. (default: :obj:`True`)
     """
     column = plain(table, name, table.take(name))
     text = known_text(column if pa.types.is_string(column.type) else pc.cast(column, pa.string()))
@@ -127,11 +133,11 @@ def read_split(table: Table, name: str, y: np.ndarray | None, whole: bool) -> tu
     part = np.full(len(words), -1)
     for i, names in enumerate(PARTS.values()):
         part[np.isin(words, names)] = i
-    strange = (part < 0) & (words != "")
+    strange = (part < 0) & ~np.isin(words, ("", *NO_PART))
     if strange.any():
         first, others = int(strange.argmax()), int(strange.sum()) - 1
         more = f" ({others:,} more are none, either)" if others else ""
-        if name == USUAL_SPLIT:  # which was not asked for
+        if not asked:
             more += ": mend it, or call the column something else if it is no split"
         raise InputError(f"{table.place(first, name)}: {cells[first]!r} is none of train, val and test{more}")
     said = []

@@ -69,7 +69,7 @@ def build(
     wanted = _feature_names(table, roles, id, label, like, said)
     split = roles.split or USUAL_SPLIT
     table.load([id, *([label] if label else []), *([split] if split in table.names else []), *wanted])
-    parts_in = _split_column(table, roles, wanted, like)
+    parts_in = _split_column(table, roles, wanted, label, like)
     wanted = [name for name in wanted if name != parts_in]
 
     # Edges are checked before features: their mistakes are the more common ones.
@@ -90,7 +90,7 @@ def build(
             refusal = error  # which comes with a first look at the rest
     parts = None
     if parts_in is not None:
-        parts, remarks = read_split(table, parts_in, y, whole=like is None)
+        parts, remarks = read_split(table, parts_in, y, like is None, asked=roles.split is not None)
         said += remarks
 
     cells, columns = _columns(table, wanted, roles, standardize, like, said)
@@ -186,14 +186,17 @@ def _feature_names(
     return list(dict.fromkeys(roles.features))
 
 
-def _split_column(table: Table, roles: Roles, wanted: Sequence[str], like: Encoding | None) -> str | None:
+def _split_column(
+    table: Table, roles: Roles, wanted: Sequence[str], label: str | None, like: Encoding | None
+) -> str | None:
     """Returns the split column: the one that was named, or the one called so, unless it is a feature."""
     if roles.split is not None:
         return table.require(roles.split, "--split")
     known = USUAL_SPLIT in wanted and (like is not None or roles.features is not None)
     if USUAL_SPLIT not in table.names or known:
         return None
-    return USUAL_SPLIT if is_split(table, USUAL_SPLIT, whole=like is not None) else None
+    # Where no labels are divided, a slip does no harm, and what it stands in may be anything.
+    return USUAL_SPLIT if is_split(table, USUAL_SPLIT, whole=like is not None or label is None) else None
 
 
 def _weight(links: Table, roles: Roles, like: Encoding | None, said: list[str]) -> str | None:

@@ -192,7 +192,9 @@ def streaming(path: Path) -> Iterator[pa.NativeFile]:
         with reading(path) as again:  # which knows better what is wrong
             while again.read(1 << 20):
                 pass
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+        packed = path.suffix.lower() == ".gz"  # Python's reader was content, with zeros after the end for one
+        reason = "unpack it first" if packed else error.strerror or error
+        raise InputError(f"{path} cannot be read{' as it is' if packed else ''}: {reason}") from error
 
 
 @contextmanager
