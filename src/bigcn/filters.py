@@ -245,8 +245,7 @@ def resolvent_coefficients(strength: float, max_power: int = 1, tolerance: float
         coefficients of the :math:`a`-th power. The degree :math:`K` depends on strength and tolerance only.
     """
     check_strength("strength", strength)
-    if not (is_finite(tolerance) and 0 < tolerance < 1):
-        raise ValueError(f"'tolerance' must lie between 0 and 1 (got {tolerance})")
+    check_tolerance(tolerance)
     q = 0.0 if strength == 0 else (1 + strength - math.sqrt(1 + 2 * strength)) / strength
     # Sampled finely enough that the aliased tail is far below double precision for every power.
     points = 64 if q == 0 else 64 + math.ceil(80 * max_power / -math.log(q))
@@ -301,6 +300,12 @@ def check_strength(name: str, strength: float) -> None:
         raise ValueError(
             f"'{name}' must not exceed {STRONGEST:g} (got {strength:g}): an exact filter would take many thousand hops"
         )
+
+
+def check_tolerance(tolerance: float) -> None:
+    """Refuses an error that no filter could keep to, or that allows everything."""
+    if not (is_finite(tolerance) and 0 < tolerance < 1):
+        raise ValueError(f"'tolerance' must lie between 0 and 1 (got {tolerance})")
 
 
 def check_forms(node_filter: str, feature_filter: str, feature_operator: str) -> None:

@@ -6,7 +6,7 @@ All are compared as the paper prints its numbers, to one decimal.
 from typing import Literal, NamedTuple
 
 from bigcn.experiments.cells import Cell, Difference, signed
-from bigcn.experiments.claim_checks import title
+from bigcn.experiments.claim_checks import TABLES, title
 from bigcn.experiments.contenders import PAPER_BASELINES
 from bigcn.experiments.findings import APPNP, OURS, PUBLISHED, Findings, series_of
 from bigcn.experiments.paper import EXPERIMENTS, LINK_GRAPHS, NODE_GRAPHS
@@ -100,7 +100,7 @@ def _cells(findings: Findings) -> Mark:
 
 def _baselines(findings: Findings) -> list[Mark]:
     out = []
-    for experiment in ("node-table", "link-table"):
+    for experiment in TABLES:
         for tuning, words in (("paper", "at the paper's settings"), ("tuned", "tuned")):
             cells = _of_baselines(findings, experiment, tuning)
             total = len(PAPER_BASELINES) * len(EXPERIMENTS[experiment].series)
@@ -120,7 +120,7 @@ def _baselines(findings: Findings) -> list[Mark]:
 
 def weak_baselines(findings: Findings) -> list[Cell]:
     """Returns the cells of baselines that lie further below the paper than they may."""
-    places = ((name, tuning) for name in ("node-table", "link-table") for tuning in ("paper", "tuned"))
+    places = ((name, tuning) for name in TABLES for tuning in ("paper", "tuned"))
     return [cell for place in places for cell in _of_baselines(findings, *place) if _is_weak(cell)]
 
 

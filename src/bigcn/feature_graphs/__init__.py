@@ -6,7 +6,7 @@ from torch import Tensor
 
 from bigcn.feature_graphs.base import FeatureFilter, FeatureGraph, Powers
 from bigcn.feature_graphs.correlation import CorrelationGraph
-from bigcn.feature_graphs.fixed import GivenGraph, IdentityGraph, NoGraph, UniformGraph, check_feature_adjacency
+from bigcn.feature_graphs.fixed import GivenGraph, IdentityGraph, NoGraph, UniformGraph
 from bigcn.feature_graphs.learnable import LearnableGraph
 from bigcn.feature_graphs.spectral import SpectralGraph
 
@@ -37,12 +37,10 @@ def make_feature_graph(spec: "str | FeatureGraph | Tensor", num_features: int, *
             return FEATURE_GRAPHS[spec](num_features, **kwargs)
         except TypeError as error:
             raise ValueError(f"'feature_graph_kwargs' do not fit the feature graph {spec!r}: {error}") from None
-    if isinstance(spec, Tensor):
-        check_feature_adjacency(spec, "feature_graph")
     if kwargs:
         raise ValueError("'feature_graph_kwargs' go with the name of a feature graph, not with a finished one")
     if isinstance(spec, Tensor):
-        spec = GivenGraph(spec)
+        spec = GivenGraph(spec, called="feature_graph")
     if not isinstance(spec, FeatureGraph):
         raise ValueError(f"'feature_graph' must be a name, a FeatureGraph or a tensor (got {type(spec).__name__})")
     if num_features != -1:

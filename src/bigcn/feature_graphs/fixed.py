@@ -14,6 +14,7 @@ class GivenGraph(FeatureGraph):
 
     Args:
         adjacency (torch.Tensor): A symmetric :math:`d \times d` matrix of non-negative weights, dense or sparse.
+        called (str, optional): What the matrix is called where it is refused. (default: :obj:`"adjacency"`)
     """
 
     matrix: Tensor
@@ -21,8 +22,8 @@ class GivenGraph(FeatureGraph):
     col: Tensor
     value: Tensor
 
-    def __init__(self, adjacency: Tensor) -> None:
-        check_feature_adjacency(adjacency)
+    def __init__(self, adjacency: Tensor, called: str = "adjacency") -> None:
+        _check(adjacency, called)
         super().__init__(adjacency.size(0))
         adjacency = adjacency.detach()
         if not adjacency.is_floating_point():
@@ -132,13 +133,8 @@ def projector_powers(block: Tensor, projected: Tensor, filter: FeatureFilter) ->
     return Powers([block, projected], torch.stack([off, on - off], dim=1))
 
 
-def check_feature_adjacency(adjacency: Tensor, name: str = "adjacency") -> None:
-    """Refuses what cannot be a feature graph.
-
-    Args:
-        adjacency (torch.Tensor): The matrix.
-        name (str, optional): What the caller's argument is called. (default: :obj:`"adjacency"`)
-    """
+def _check(adjacency: Tensor, name: str) -> None:
+    """Refuses what cannot be a feature graph."""
     if not isinstance(adjacency, Tensor) or adjacency.dim() != 2 or adjacency.size(0) != adjacency.size(1):
         shape = list(adjacency.shape) if isinstance(adjacency, Tensor) else type(adjacency).__name__
         raise ValueError(f"'{name}' must be a square matrix (got {shape})")

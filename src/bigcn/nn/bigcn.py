@@ -99,8 +99,10 @@ class BiGCN(BasicGNN):
         penalty_layers: Literal["all", "first"] = "all",
         **kwargs: Any,
     ) -> None:
-        unused = num_layers == 1 and out_channels is not None
-        for what, size in (("num_layers", num_layers), ("hidden_channels", 1 if unused else hidden_channels)):
+        sizes = {"num_layers": num_layers, "hidden_channels": hidden_channels}
+        if num_layers == 1 and out_channels is not None:
+            del sizes["hidden_channels"]  # a single layer has none
+        for what, size in sizes.items():
             if not is_whole(size) or size < 1:
                 raise ValueError(f"'{what}' must be a positive number (got {size!r})")
         if not isinstance(hidden_feature_graph, str | None):

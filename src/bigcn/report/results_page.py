@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from bigcn.experiments.claim_checks import TABLES
 from bigcn.experiments.claims import CLAIMS
 from bigcn.experiments.contenders import Contender
 from bigcn.experiments.findings import Findings
@@ -16,7 +17,6 @@ from bigcn.report.results_overview import overview_section
 from bigcn.report.results_summary import SUMMARY
 from bigcn.report.words import dataset_title
 
-TABLES = ("node-table", "link-table")
 #: What is not there of a choice.
 _CHOSEN_WITHOUT = (
     "some of the runs that validation chooses by today; what stands in these places was chosen without them."

@@ -7,10 +7,9 @@ import torch
 from torch import Tensor
 from torch_geometric.typing import Adj, OptTensor
 
-from bigcn.checks import check_edges, is_finite
+from bigcn.checks import check_edges
 from bigcn.feature_graphs import CorrelationGraph, FeatureGraph, GivenGraph, NoGraph, SpectralGraph, UniformGraph
-from bigcn.feature_graphs.fixed import check_feature_adjacency
-from bigcn.filters import Hop, check_rounds, check_strength
+from bigcn.filters import Hop, check_rounds, check_strength, check_tolerance
 from bigcn.node_graphs import check_adjacency, edges_of, normalized_graph
 from bigcn.smoothing.solvers import solve_admm, solve_complete, solve_observed
 from bigcn.sparse import is_sparse, sparse_from_edges
@@ -79,10 +78,9 @@ def smooth(
     if method not in ("exact", "admm"):
         raise ValueError(f"'method' must be 'exact' or 'admm' (got {method!r})")
     check_rounds(p, 1 if iterations is None else iterations)
-    if tolerance is not None and not (is_finite(tolerance) and 0 < tolerance < 1):
-        raise ValueError(f"'tolerance' must lie between 0 and 1 (got {tolerance})")
     if tolerance is None:
         tolerance = 1e-10 if x.dtype == torch.float64 else 1e-6
+    check_tolerance(tolerance)
 
     hop = checked_hop(edge_index, edge_weight, x)
     known = x
@@ -143,8 +141,7 @@ def resolve_feature_graph(
     if spec is None or (isinstance(spec, str) and spec == "none"):
         return NoGraph(d)
     if isinstance(spec, Tensor):
-        check_feature_adjacency(spec, "feature_adjacency")
-        spec = GivenGraph(spec.to(x.device))
+        spec = GivenGraph(spec.to(x.device), called="feature_adjacency")
     if isinstance(spec, str):
         if spec == "correlation":
             return CorrelationGraph.from_features(x)
