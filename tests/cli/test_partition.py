@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -110,3 +111,17 @@ def test_a_table_without_features_says_why(bigcn, tmp_path):
     done = bigcn("partition", "n.csv", "e.csv", "--parts", "2", "-o", "shards")
     assert done.code == 2
     assert "n.csv has no feature columns: its columns are 'id', 'born' (column 'born': holds dates or times" in done.err
+
+
+@pytest.mark.parametrize(("named", "hint"), [((), True), (("--split", "split"), False)])
+def test_a_slip_in_the_split_is_named_as_in_training(bigcn, named, hint):
+    words = ["train", "val", "test", "train", "tset", "train", "val", "test"]
+    rows = "".join(f"{'abcdefgh'[i]},{i},{'xy'[i % 2]},{word}\n" for i, word in enumerate(words))
+    Path("nodes.csv").write_text("id,size,kind,split\n" + rows)
+    Path("edges.csv").write_text("source,target\na,b\nb,c\n")
+    files = ("nodes.csv", "edges.csv", "--label", "kind", *named)
+    for command in (("train", *files, "--dry-run"), ("partition", *files, "--parts", "2", "-o", "shards")):
+        outcome = bigcn(*command)
+        assert outcome.code == 2
+        assert "row 6, column 'split': 'tset' is none of train, val and test" in outcome.err
+        assert ("mend it, or call the column something else" in outcome.err) == hint

@@ -9,7 +9,7 @@ import typer
 from torch_geometric.data import Data
 
 from bigcn.cli.common import check_file, errors, output, print_json
-from bigcn.cli.outputs import folder_named
+from bigcn.cli.outputs import FOLDER
 from bigcn.datasets import DATASETS, DatasetSpec, Split, default_protocol, get_spec, load_dataset, make_split
 from bigcn.datasets.own import write_graph
 from bigcn.experiments.records import MAX_SEED
@@ -21,14 +21,7 @@ def export(
     graph: Annotated[str, typer.Argument(help=", ".join(DATASETS) + ".", show_default=False)],
     out: Annotated[
         Path,
-        typer.Option(
-            "--output",
-            "-o",
-            help="The folder for nodes.csv and edges.csv.",
-            parser=folder_named,
-            metavar="<path>",
-            show_default=False,
-        ),
+        typer.Option("--output", "-o", help="The folder for nodes.csv and edges.csv.", show_default=False, **FOLDER),
     ],
     case: Annotated[str, typer.Option(help="The kind of noise: clean (none), " + ", ".join(CASES) + ".")] = "clean",
     value: Annotated[float | None, typer.Option(help="The amount of noise.", show_default=False)] = None,

@@ -116,9 +116,11 @@ def feature_blocks(
         yield csr_array(block) if sparse else block
 
 
-def read_parts(table: Table, name: str, y: np.ndarray | None, num_nodes: int) -> tuple[np.ndarray, list[str]]:
+def read_parts(
+    table: Table, name: str, y: np.ndarray | None, num_nodes: int, asked: bool
+) -> tuple[np.ndarray, list[str]]:
     """Returns the part of the split that each node is in, -1 for none, and what is to be said about it."""
-    split, said = read_split(table, name, y, whole=True)
+    split, said = read_split(table, name, y, whole=True, asked=asked)
     assert split is not None
     part = np.full(num_nodes, -1, dtype=np.int8)
     for number, key in enumerate(SPLIT):

@@ -125,7 +125,8 @@ def _partition(
     owner = assign(graph, parts, method, seed)
 
     y, classes = (None, ()) if label is None else read_labels(table, label, None, file.classes)
-    part, remarks = (None, []) if parts_in is None else read_parts(table, parts_in, y, len(ids))
+    asked = roles.split is not None
+    part, remarks = (None, []) if parts_in is None else read_parts(table, parts_in, y, len(ids), asked)
     if y is not None:
         counts = np.bincount(y[y >= 0], minlength=len(classes)).tolist()
         check_classes(counts, classes, file.name)

@@ -159,10 +159,10 @@ def about_columns(columns: "Iterable[tuple[Column, Values]]", y: np.ndarray | No
 
 def _about_split(column: Column) -> Iterator[str]:
     """Gives the warning about a feature that looks a little like the split."""
-    from bigcn.datasets.own.labels import WORDS
+    from bigcn.datasets.own.labels import NO_PART, WORDS
 
     words = [text for text in column.categories if text.lower() in WORDS]
-    others = [text for text in column.categories if text.lower() not in WORDS]
+    others = [text for text in column.categories if text.lower() not in (*WORDS, *NO_PART)]
     if words and others:
         yield (
             f"Column {column.name!r} is taken for a feature, not for the split: it holds {words[0]!r}, but "
